@@ -1,0 +1,92 @@
+# Everything a person or CI does with the project. `make` alone prints the list.
+
+PYTHON  ?= python3
+VENV    := $(CURDIR)/.venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.twinlake-stamp
+TOOLS   := $(CURDIR)/.tools
+S3      := $(TOOLS)/versitygw
+
+export PYSPARK_PYTHON := $(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(BIN)/python
+export PATH := $(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test fast spark doctest cover bench soak s3 fmt lint docs lock java clean
+
+help: ## print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv from the hashed lock (nothing to do while the lock is unchanged)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "twinlake needs Python 3.11 or newer; point PYTHON at one: make setup PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## the story of a table in a temporary folder, with the log lines as they land
+	@$(BIN)/twinlake demo
+
+test: java lint fast doctest spark ## everything CI runs: lint, types, import contracts, tests
+
+fast: setup ## the tests that need no Spark
+	$(BIN)/pytest -n 2 -m "not spark"
+
+doctest: setup ## the examples in the docstrings
+	$(BIN)/pytest --doctest-modules --import-mode=prepend -q --ignore=src/twinlake/__main__.py src/twinlake
+
+spark: setup java ## the tests against Delta Spark, in one process with one session
+	$(BIN)/pytest -m spark
+
+cover: setup ## the fast tests with branch coverage
+	$(BIN)/pytest -n 2 -m "not spark" --cov --cov-report=term
+
+bench: setup java ## side by side with the peers; a table, a JSON file and a plot
+	$(BIN)/python -m benchmarks
+
+soak: setup java ## the tests with their long loops
+	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 -m "not spark"
+	TWINLAKE_SCALE=full $(BIN)/pytest -m spark
+
+s3: $(S3) ## build the S3 server for the tests, once (needs Go)
+
+$(S3):
+	@command -v go >/dev/null || \
+		{ echo "the S3 server is built from source: install Go and run make s3 again"; exit 1; }
+	GOBIN=$(TOOLS) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+fmt: setup ## format the code and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lint: setup ## formatting, lint, types, import contracts, generated pages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python docs/generate.py --check
+
+docs: setup ## write the generated reference pages anew
+	$(BIN)/python docs/generate.py
+
+lock: ## resolve requirements.lock anew (needs uv)
+	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		--python-version 3.11 --upgrade --extra spark requirements.in pyproject.toml -o requirements.lock
+
+java:
+	@home="$${JAVA_HOME:+$$JAVA_HOME/bin/}"; \
+	major=$$("$${home}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1); \
+	if [ "$${major:-0}" -lt 17 ]; then \
+		echo "Spark needs Java 17 or 21 (found: $${major:-none})."; \
+		echo "Install a JDK, for instance the package openjdk-17-jre-headless (Debian, Ubuntu),"; \
+		echo "java-17-openjdk-headless (Fedora) or openjdk@17 (Homebrew), or set JAVA_HOME."; \
+		exit 1; \
+	fi
+
+clean: ## remove caches and build products; keeps .venv and .tools
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
+	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,172 @@
+"""Write the reference pages from the code: errors, features, properties, the command line.
+
+``python docs/generate.py`` writes them, ``--check`` only compares and exits with 1 on drift.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import inspect
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py from the code. Do not edit; run `make docs`. -->"
+
+
+def error_page() -> str:
+    """The stable codes with the ``#:`` comment of each, and the tree of classes."""
+    from twinlake import errors
+
+    tree = (errors.__doc__ or "").split("::\n\n", 1)[1].split("\n\n", 1)[0]
+    return "\n".join(
+        [
+            "# Errors",
+            "",
+            "Every error has a stable `code`, says what happened, why, and how to mend it, and",
+            "carries its details in `fields`. Catch the class; show or log the code.",
+            "",
+            "```",
+            inspect.cleandoc("\n" + tree),
+            "```",
+            "",
+            "| code | meaning |",
+            "|---|---|",
+            *(f"| `{code}` | {meaning} |" for code, meaning in _codes(errors)),
+        ]
+    )
+
+
+def _codes(errors: Any) -> Iterator[tuple[str, str]]:
+    source = inspect.getsource(errors)
+    lines = source.splitlines()
+    (enum,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == "Code"
+    )
+    for node in enum.body:
+        if not isinstance(node, ast.Assign):
+            continue
+        code = ast.literal_eval(node.value)
+        # A formatter may wrap a long member in brackets, with the comment on an inner line, and
+        # a comment too long for its line stands above it.
+        above = lines[node.lineno - 2] if lines[node.lineno - 2].strip().startswith("#:") else ""
+        text = "\n".join([above, *lines[node.lineno - 1 : node.end_lineno]])
+        _, found, comment = text.partition("#:")
+        if not found:
+            sys.exit(f"{code} has no `#:` comment in errors.py")
+        yield code, comment.splitlines()[0].strip()
+
+
+def feature_page() -> str:
+    """The registry of table features."""
+    from twinlake.protocol import render_feature_table
+
+    return "\n".join(
+        [
+            "# Table features",
+            "",
+            "Every feature twinlake knows by name. A table that lists a feature unknown here is",
+            "refused by name; nothing is guessed.",
+            "",
+            render_feature_table().strip(),
+        ]
+    )
+
+
+def property_page() -> str:
+    """The registry of table properties."""
+    from twinlake.protocol import render_property_table
+
+    return "\n".join(
+        [
+            "# Table properties",
+            "",
+            "Properties in the `delta.` space that are checked when they are set. Other keys are",
+            "kept as they are.",
+            "",
+            render_property_table().strip(),
+        ]
+    )
+
+
+def cli_page() -> str:
+    """The command line, from its own help."""
+    import click
+
+    from twinlake import cli
+
+    groups = [value for value in vars(cli).values() if isinstance(value, click.Group)]
+    if not groups:
+        sys.exit("twinlake.cli exports no click group to document")
+    group = groups[0]
+    lines = ["# Command line", "", "`twinlake` and `python -m twinlake` are the same.", ""]
+    lines += [inspect.cleandoc(group.help or ""), ""]
+    for name in sorted(group.commands):
+        lines += _command(f"twinlake {name}", group.commands[name])
+    return "\n".join(lines)
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    import click
+
+    context = click.Context(command, info_name=name)
+    yield from (f"## `{name}`", "", "```", " ".join(command.collect_usage_pieces(context)), "```")
+    yield from ("", inspect.cleandoc(command.help or "").replace("\b\n", ""), "")
+    options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
+    records = [record for option in options if (record := option.get_help_record(context))]
+    if records:
+        yield from ("| option | meaning |", "|---|---|")
+        yield from (f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in records)
+        yield ""
+    for child in sorted(getattr(command, "commands", {})):
+        yield from _command(f"{name} {child}", command.commands[child])
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "errors.md": error_page,
+    "features.md": feature_page,
+    "properties.md": property_page,
+}
+
+
+def main() -> int:
+    """Write or check every page; the exit status says whether a check found drift."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare only, exit 1 on drift")
+    check = parser.parse_args().check
+    drifted = False
+    for name, render in PAGES.items():
+        page = REFERENCE / name
+        fresh = f"{NOTE}\n\n{render().rstrip()}\n"
+        stored = page.read_text(encoding="utf-8") if page.exists() else ""
+        if fresh == stored:
+            continue
+        if not check:
+            page.write_text(fresh, encoding="utf-8")
+            print(f"wrote {page.relative_to(Path.cwd())}")
+            continue
+        drifted = True
+        diff = difflib.unified_diff(
+            stored.splitlines(), fresh.splitlines(), f"stored {name}", f"fresh {name}", lineterm=""
+        )
+        print("\n".join(diff))
+    if drifted:
+        print("The reference pages differ from the code: run `make docs`.")
+    return int(drifted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

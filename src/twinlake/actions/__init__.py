@@ -1,0 +1,48 @@
+"""The actions of the Delta log as immutable values, and their JSON form."""
+
+from twinlake.actions.codec import (
+    Action,
+    action_name,
+    decode_action,
+    decode_lines,
+    encode_action,
+    encode_lines,
+)
+from twinlake.actions.files import (
+    AddCDCFile,
+    AddFile,
+    DeletionVectorDescriptor,
+    FileKey,
+    RemoveFile,
+)
+from twinlake.actions.state import (
+    CheckpointMetadata,
+    CommitInfo,
+    DomainMetadata,
+    SetTransaction,
+    SidecarFile,
+    UnknownAction,
+)
+from twinlake.protocol import Metadata, Protocol
+
+__all__ = [
+    "Action",
+    "AddCDCFile",
+    "AddFile",
+    "CheckpointMetadata",
+    "CommitInfo",
+    "DeletionVectorDescriptor",
+    "DomainMetadata",
+    "FileKey",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "SetTransaction",
+    "SidecarFile",
+    "UnknownAction",
+    "action_name",
+    "decode_action",
+    "decode_lines",
+    "encode_action",
+    "encode_lines",
+]

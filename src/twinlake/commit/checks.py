@@ -1,0 +1,364 @@
+"""What a commit must fulfil before it is written, as a registry.
+
+Each check is a pure function of a draft and yields every violation it finds; all of them are
+raised together. They run again after every rebase, because the winner may have changed the ground.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from twinlake.commit.row_tracking import (
+    assigns_row_ids,
+    is_fresh,
+    num_records,
+)
+from twinlake.commit.verdicts import named
+from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.protocol import is_steering_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from twinlake.actions import AddCDCFile, AddFile, FileKey, Metadata
+    from twinlake.commit.change import Change
+
+__all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
+
+_SYSTEM_DOMAINS: Final = "delta."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A change about to be written, and what is live where it adds files."""
+
+    change: Change
+    live: Mapping[str, FileKey] = field(default_factory=dict)
+    """Of the added paths, those that are in the table, with their keys."""
+    untracked_files: int = 0
+    """Live files without row ids; counted when row tracking is switched on."""
+    system_domains: frozenset[str] = frozenset()
+    """System domains that this transaction may write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing that is wrong with a draft."""
+
+    message: str
+    code: Code = Code.COMMIT_INVALID
+    delta_class: str | None = None
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitCheck:
+    """One row of the registry."""
+
+    id: str
+    name: str
+    run: Callable[[Draft], Iterable[Violation]]
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _single(draft: Draft) -> Iterator[Violation]:
+    summary = draft.change.summary
+    for name, found in (("metaData", summary.metadatas), ("protocol", summary.protocols)):
+        if len(found) > 1:
+            yield Violation(message=f"{len(found)} {name} actions; a commit holds at most one")
+    if twice := _twice(txn.app_id for txn in summary.transactions):
+        yield Violation(message=f"more than one txn for {named(twice, 'application id')}")
+    if twice := _twice(domain.domain for domain in summary.domains):
+        yield Violation(message=f"more than one domainMetadata for {named(twice, 'domain')}")
+    if summary.infos:
+        yield Violation(message="a commitInfo action; the transaction writes its own")
+
+
+def _first_version(draft: Draft) -> Iterator[Violation]:
+    change = draft.change
+    if change.version > 0:
+        before, after = change.base.metadata.id, change.metadata.id
+        if before != after:
+            yield Violation(message=f"the table id changes from {before!r} to {after!r}")
+        return
+    for name, found in (
+        ("metaData", change.summary.metadatas),
+        ("protocol", change.summary.protocols),
+    ):
+        if not found:
+            yield Violation(message=f"no {name} action; version 0 must hold one")
+
+
+def _duplicate_files(draft: Draft) -> Iterator[Violation]:
+    summary = draft.change.summary
+    if twice := _twice(add.path for add in summary.adds):
+        yield Violation(
+            message=f"more than one add of {named(twice, 'path')}",
+            delta_class="DELTA_DUPLICATE_ACTIONS_FOUND",
+        )
+    if twice := _twice(remove.path for remove in summary.removes):
+        yield Violation(
+            message=f"more than one remove of {named(twice, 'path')}",
+            delta_class="DELTA_DUPLICATE_ACTIONS_FOUND",
+        )
+    if not summary.adds or not summary.removes:
+        return
+    removed = {remove.key for remove in summary.removes}
+    if both := {add.path for add in summary.adds if add.key in removed}:
+        yield Violation(
+            message=f"add and remove of the same {named(both, 'file')}",
+            delta_class="DELTA_DUPLICATE_ACTIONS_FOUND",
+        )
+
+
+def _live_twice(draft: Draft) -> Iterator[Violation]:
+    if not draft.live:
+        return
+    summary = draft.change.summary
+    removed = {remove.key for remove in summary.removes}
+    doubled = {
+        add.path
+        for add in summary.adds
+        if add.path in draft.live
+        and draft.live[add.path] != add.key
+        and draft.live[add.path] not in removed
+    }
+    if doubled:
+        yield Violation(
+            message=(
+                f"{named(doubled, 'path')} would be in the table twice, with different "
+                "deletion vectors"
+            ),
+            fix="Remove the file as it is now in the same commit.",
+        )
+
+
+def _append_only(draft: Draft) -> Iterator[Violation]:
+    change = draft.change
+    if not change.summary.removes:
+        return
+    if change.version == 0 or not change.base.metadata.flag("delta.appendOnly"):
+        return
+    lost = [remove.path for remove in change.summary.removes if remove.data_change]
+    if lost:
+        yield Violation(
+            message=f"the table is append-only, but {named(lost, 'file')} would be removed",
+            code=Code.APPEND_ONLY,
+            delta_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            fix="Set delta.appendOnly to false first, if rows may be lost.",
+        )
+
+
+def _data_change(draft: Draft) -> Iterator[Violation]:
+    change, summary = draft.change, draft.change.summary
+    if wrong := [cdc.path for cdc in summary.changes if cdc.data_change]:
+        yield Violation(message=f"dataChange is set on change data {named(wrong, 'file')}")
+    if not change.operation.changes_data:
+        changed = [add.path for add in summary.adds if add.data_change]
+        changed += [remove.path for remove in summary.removes if remove.data_change]
+        if changed:
+            yield Violation(
+                message=(
+                    f"{change.operation.name} must not change rows, but dataChange is set on "
+                    f"{named(changed, 'file')}"
+                )
+            )
+    if not summary.adds or not summary.removes:
+        return
+    removed = {remove.path: remove.data_change for remove in summary.removes}
+    differ = [a.path for a in summary.adds if removed.get(a.path, a.data_change) != a.data_change]
+    if differ:
+        yield Violation(message=f"add and remove disagree on dataChange of {named(differ, 'file')}")
+
+
+def partition_keys(metadata: Metadata) -> frozenset[str]:
+    """What every ``partitionValues`` must have as keys: physical names."""
+    columns = metadata.partition_columns
+    if not columns or metadata.get("delta.columnMapping.mode", "none").lower() == "none":
+        return frozenset(columns)
+    from twinlake.schema import physical_name
+
+    fields = (metadata.schema.get(name) for name in columns)
+    return frozenset(physical_name(field) for field in fields if field is not None)
+
+
+def _partition_values(draft: Draft) -> Iterator[Violation]:
+    change = draft.change
+    if not change.summary.adds and not change.summary.changes:
+        return
+    expected = partition_keys(change.metadata)
+    wrong: dict[str, list[str]] = {}
+    files: tuple[AddFile | AddCDCFile, ...] = (*change.summary.adds, *change.summary.changes)
+    for file in files:
+        if file.partition_values.keys() != expected:
+            missing = expected - file.partition_values.keys()
+            extra = file.partition_values.keys() - expected
+            parts = [f"no value for {named(missing)}"] if missing else []
+            parts += [f"a value for {named(extra)}, no partition column"] if extra else []
+            wrong.setdefault(" and ".join(parts), []).append(file.path)
+    for text, paths in wrong.items():
+        yield Violation(
+            message=f"partitionValues have {text} on {named(paths, 'file')}",
+            fix="Give every partition column a value, under its physical name.",
+        )
+
+
+def _statistics(draft: Draft) -> Iterator[Violation]:
+    change = draft.change
+    if not change.summary.adds:
+        return
+    assigning = assigns_row_ids(change.protocol, change.metadata)
+    vectors: list[str] = []
+    tracked: list[str] = []
+    for add in change.summary.adds:
+        needs_count = _lacks_count(add)
+        if add.deletion_vector is not None and needs_count:
+            vectors.append(add.path)
+        elif assigning and is_fresh(add, change.read_mark) and needs_count:
+            tracked.append(add.path)
+    if vectors:
+        yield Violation(
+            message=f"deletion vectors need numRecords in the stats of {named(vectors, 'file')}",
+            delta_class="DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS",
+        )
+    if tracked:
+        yield Violation(
+            message=f"row tracking needs numRecords in the statistics of {named(tracked, 'file')}",
+            delta_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+        )
+
+
+def _lacks_count(add: AddFile) -> bool:
+    return num_records(add) is None
+
+
+def _feature_use(draft: Draft) -> Iterator[Violation]:
+    change, summary = draft.change, draft.change.summary
+    protocol = change.protocol
+    vectors = [add.path for add in summary.adds if add.deletion_vector is not None]
+    if vectors and not protocol.is_supported("deletionVectors"):
+        yield Violation(
+            message=f"deletionVectors is not supported, but {named(vectors, 'file')} has one",
+            code=Code.FEATURE_MISMATCH,
+            fix="Set delta.enableDeletionVectors to true first.",
+        )
+    if summary.domains and not protocol.is_supported("domainMetadata"):
+        names = [domain.domain for domain in summary.domains]
+        yield Violation(
+            message=f"domainMetadata is not supported, but there is {named(names, 'domain')}",
+            code=Code.FEATURE_MISMATCH,
+            fix="Add the feature domainMetadata first.",
+        )
+
+
+def _domains(draft: Draft) -> Iterator[Violation]:
+    foreign = [
+        d.domain
+        for d in draft.change.summary.domains
+        if d.domain.startswith(_SYSTEM_DOMAINS) and d.domain not in draft.system_domains
+    ]
+    if foreign:
+        yield Violation(
+            message=f"{named(foreign, 'domain')} belong to the system",
+            fix="Use a domain whose name does not start with delta.",
+        )
+
+
+def _stored_properties(draft: Draft) -> Iterator[Violation]:
+    metadata = draft.change.summary.metadata
+    if metadata is None:
+        return
+    if steering := [key for key in metadata.configuration if is_steering_key(key)]:
+        yield Violation(
+            message=f"{named(steering)} steer the protocol and are never stored",
+            code=Code.PROPERTY_INVALID,
+        )
+
+
+def _features_kept(draft: Draft) -> Iterator[Violation]:
+    change = draft.change
+    if change.version == 0 or not change.summary.protocols:
+        return
+    gone = change.base.protocol.feature_names - change.protocol.feature_names
+    if len(gone) > 1:
+        yield Violation(
+            message=f"{named(gone, 'feature')} would go; a commit drops at most one",
+            code=Code.FEATURE_DROP,
+            delta_class="DELTA_PROTOCOL_CHANGED",
+            fix="Drop the features one by one.",
+        )
+    elif gone and not change.operation.is_feature_drop:
+        yield Violation(
+            message=f"{change.operation.name} would drop {named(gone, 'feature')}",
+            code=Code.FEATURE_DROP,
+            fix="Drop the feature by name.",
+        )
+
+
+def _row_tracking(draft: Draft) -> Iterator[Violation]:
+    metadata = draft.change.summary.metadata
+    if metadata is None or not metadata.flag("delta.enableRowTracking"):
+        return
+    if metadata.flag("delta.rowTrackingSuspended"):
+        yield Violation(
+            message="row tracking is enabled and suspended at once",
+            code=Code.PROPERTY_INVALID,
+            delta_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            fix="Unset delta.rowTrackingSuspended.",
+        )
+    if draft.untracked_files:
+        yield Violation(
+            message=f"row tracking is enabled, but {draft.untracked_files} files have no row ids",
+            code=Code.FEATURE_ENABLE,
+            fix="Backfill row ids first.",
+        )
+
+
+CHECKS: Final[tuple[CommitCheck, ...]] = (
+    CommitCheck(id="CMT-01", name="one of a kind", run=_single),
+    CommitCheck(id="CMT-02", name="first version is complete", run=_first_version),
+    CommitCheck(id="CMT-03", name="no file twice", run=_duplicate_files),
+    CommitCheck(id="CMT-04", name="no path live twice", run=_live_twice),
+    CommitCheck(id="CMT-05", name="append-only", run=_append_only),
+    CommitCheck(id="CMT-06", name="dataChange is consistent", run=_data_change),
+    CommitCheck(id="CMT-07", name="partition values are complete", run=_partition_values),
+    CommitCheck(id="CMT-08", name="row counts where needed", run=_statistics),
+    CommitCheck(id="CMT-09", name="features in use are supported", run=_feature_use),
+    CommitCheck(id="CMT-10", name="system domains are left alone", run=_domains),
+    CommitCheck(id="CMT-11", name="no steering property stored", run=_stored_properties),
+    CommitCheck(id="CMT-12", name="features are kept", run=_features_kept),
+    CommitCheck(id="CMT-13", name="row tracking is complete", run=_row_tracking),
+)
+"""Every check, in the order its findings are reported."""
+
+
+def run_checks(draft: Draft, checks: Iterable[CommitCheck] = CHECKS) -> None:
+    """Raise one error that lists everything the checks found."""
+    found = [(check.id, violation) for check in checks for violation in check.run(draft)]
+    if found:
+        raise _error(draft, found)
+
+
+def _error(draft: Draft, found: list[tuple[str, Violation]]) -> TwinlakeError:
+    codes = {violation.code for _, violation in found}
+    classes = [violation.delta_class for _, violation in found if violation.delta_class]
+    fixes = list(dict.fromkeys(violation.fix for _, violation in found if violation.fix))
+    return UserError(
+        codes.pop() if len(codes) == 1 else Code.COMMIT_INVALID,
+        f"{draft.change.operation.name} cannot be committed.",
+        why="; ".join(violation.message for _, violation in found) + ".",
+        fix=" ".join(fixes) or "Correct the actions of the commit.",
+        rule=found[0][0],
+        delta_class=classes[0] if classes else None,
+        fields={
+            "violations": [
+                {"check": check, "message": violation.message, "code": str(violation.code)}
+                for check, violation in found
+            ]
+        },
+    )

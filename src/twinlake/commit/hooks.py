@@ -1,0 +1,118 @@
+"""What happens after a commit: checkpoint, checksum, and whatever a caller adds.
+
+The commit has happened when hooks run, so a hook that fails must never look like a commit that
+failed: its error is logged, reported as a warning, and that is all. A simulated crash is no
+``Exception`` and passes through.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from twinlake.errors import TwinlakeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from twinlake.actions import Action
+    from twinlake.log import Snapshot
+    from twinlake.runtime import Runtime
+
+__all__ = [
+    "CHECKPOINT_HOOK",
+    "CHECKSUM_HOOK",
+    "DEFAULT_HOOKS",
+    "HookContext",
+    "HookWarning",
+    "PostCommitHook",
+    "run_hooks",
+]
+
+_LOGGER: Final = logging.getLogger("twinlake.commit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookContext:
+    """What a hook may look at."""
+
+    snapshot: Snapshot
+    """The table after the commit."""
+    previous: Snapshot | None
+    """The table just before the commit; None for a new table."""
+    actions: tuple[Action, ...]
+    runtime: Runtime
+
+    @property
+    def version(self) -> int:
+        """The version that was committed."""
+        return self.snapshot.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostCommitHook:
+    """One row of the ordered registry: a name and what to run."""
+
+    name: str
+    run: Callable[[HookContext], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookWarning:
+    """A hook that failed after a commit that succeeded."""
+
+    hook: str
+    version: int
+    error: str
+
+    def __str__(self) -> str:
+        return f"Version {self.version} is committed, but {self.hook} failed: {self.error}"
+
+
+def run_hooks(hooks: Iterable[PostCommitHook], context: HookContext) -> tuple[HookWarning, ...]:
+    """Run every hook in order; failures become warnings."""
+    warnings = []
+    for hook in hooks:
+        try:
+            hook.run(context)
+        except Exception as error:
+            text = error.what if isinstance(error, TwinlakeError) else f"{error!r}"
+            warnings.append(HookWarning(hook=hook.name, version=context.version, error=text))
+            _LOGGER.warning(
+                "post-commit hook %s failed after version %d: %s",
+                hook.name,
+                context.version,
+                text,
+                exc_info=error,
+                extra={
+                    "twinlake_hook": hook.name,
+                    "twinlake_version": context.version,
+                    "twinlake_table": context.snapshot.store.url,
+                },
+            )
+    return tuple(warnings)
+
+
+CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
+
+
+def _checkpoint(context: HookContext) -> None:
+    text = context.snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL, "10")
+    interval = int(text) if text.isdecimal() else 10
+    if context.version == 0 or interval < 1 or context.version % interval:
+        return
+    from twinlake.log import write_checkpoint
+
+    write_checkpoint(context.snapshot, runtime=context.runtime)
+
+
+def _checksum(context: HookContext) -> None:
+    from twinlake.log import write_checksum
+
+    write_checksum(context.snapshot)
+
+
+CHECKSUM_HOOK: Final = PostCommitHook(name="checksum", run=_checksum)
+CHECKPOINT_HOOK: Final = PostCommitHook(name="checkpoint", run=_checkpoint)
+DEFAULT_HOOKS: Final[tuple[PostCommitHook, ...]] = (CHECKSUM_HOOK, CHECKPOINT_HOOK)

@@ -1,0 +1,122 @@
+"""Row ids for new files (Delta protocol, Row Tracking).
+
+Assignment happens when a commit's body is built, from the newest known high-water mark, so that
+losing a version and trying the next one reassigns by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.actions import AddFile, DomainMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from twinlake.actions import Action, Metadata, Protocol
+
+__all__ = [
+    "NO_MARK",
+    "PRESERVED_TAG",
+    "ROW_TRACKING_DOMAIN",
+    "assign_row_ids",
+    "assigns_row_ids",
+    "is_fresh",
+    "mark_of",
+    "num_records",
+]
+
+ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+PRESERVED_TAG: Final = "delta.rowTracking.preserved"
+NO_MARK: Final = -1
+"""The mark of a table that never handed out an id."""
+
+_FEATURE: Final = "rowTracking"
+_SUSPENDED: Final = "delta.rowTrackingSuspended"
+_MARK: Final = "rowIdHighWaterMark"
+
+
+class _Stats(msgspec.Struct, rename="camel"):
+    num_records: int | None = None
+
+
+_STATS: Final = msgspec.json.Decoder(_Stats)
+
+
+def num_records(add: AddFile) -> int | None:
+    """The physical number of rows its statistics state, or None where they do not say."""
+    if not add.stats:
+        return None
+    try:
+        count = _STATS.decode(add.stats).num_records
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return count if count is None or count >= 0 else None
+
+
+def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether every added file must get ids: supported and not suspended."""
+    return protocol.is_supported(_FEATURE) and not metadata.flag(_SUSPENDED)
+
+
+def mark_of(domain: DomainMetadata | None) -> int:
+    """The highest id handed out so far, as the ``delta.rowTracking`` domain states it."""
+    if domain is None or domain.removed:
+        return NO_MARK
+    try:
+        parsed: Any = msgspec.json.decode(domain.configuration)
+    except (msgspec.DecodeError, RecursionError):
+        return NO_MARK
+    mark = parsed.get(_MARK) if isinstance(parsed, dict) else None
+    return mark if isinstance(mark, int) else NO_MARK
+
+
+def is_fresh(add: AddFile, mark: int) -> bool:
+    """Whether the file needs ids; one that had ids before keeps them."""
+    return add.base_row_id is None or add.base_row_id > mark
+
+
+def assign_row_ids(
+    actions: Sequence[Action], *, read_mark: int, mark: int, version: int
+) -> tuple[list[Action], int]:
+    """The actions with ids on every new file, and the new mark.
+
+    ``read_mark`` tells ids of old (kept) from ids of a lost attempt (given out again), ``mark``
+    is where new ids start. The domain is written whenever the mark grows.
+    """
+    out: list[Action] = []
+    grown = mark
+    for action in actions:
+        if isinstance(action, AddFile):
+            if is_fresh(action, read_mark):
+                # Checked before: a file without a count never gets here.
+                action = msgspec.structs.replace(
+                    action, base_row_id=grown + 1, default_row_commit_version=version
+                )
+                grown += num_records(action) or 0
+            elif action.default_row_commit_version is None:
+                action = msgspec.structs.replace(action, default_row_commit_version=version)
+        out.append(action)
+    given = _given_domain(out)
+    if given is not None and given.removed:
+        return out, mark
+    stated = max(grown, mark_of(given))
+    if given is not None:
+        out.remove(given)
+    if stated > mark:
+        out.append(_domain(stated))
+    return out, stated
+
+
+def _given_domain(actions: Iterable[Action]) -> DomainMetadata | None:
+    for action in actions:
+        if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN:
+            return action
+    return None
+
+
+def _domain(mark: int) -> DomainMetadata:
+    text = msgspec.json.encode({_MARK: mark}).decode()
+    return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=False)

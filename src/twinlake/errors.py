@@ -1,0 +1,197 @@
+"""Every error twinlake raises, in one hierarchy.
+
+The second level says what the caller can do about it::
+
+    TwinlakeError
+    ├── UserError            fix the input
+    ├── UnsupportedFeature   upgrade the client or drop the feature
+    ├── CompatViolation      bring the table in line with the rules (has ``report``)
+    ├── ConflictError        run the operation again on the newer version (has ``winner``)
+    │   ├── ProtocolChangedException
+    │   ├── MetadataChangedException
+    │   ├── ConcurrentTransactionException
+    │   ├── ConcurrentAppendException
+    │   ├── ConcurrentDeleteReadException
+    │   ├── ConcurrentDeleteDeleteException
+    │   └── ConcurrentWriteException
+    ├── CommitUnknown        look before retrying
+    ├── CorruptTable         repair the table
+    └── StorageError         mend the store or the access to it
+
+An error carries a stable code and three sentences: what happened, why, and how to mend it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "Code",
+    "CommitUnknown",
+    "CompatViolation",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "ConflictError",
+    "CorruptTable",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "StorageError",
+    "TwinlakeError",
+    "UnsupportedFeature",
+    "UserError",
+]
+
+
+class Code(StrEnum):
+    """The stable codes; the text after ``#:`` is what the reference page prints."""
+
+    INVALID_ARGUMENT = "TWIN-INVALID-ARGUMENT"  #: An argument has a value that cannot be used.
+    TABLE_NOT_FOUND = "TWIN-TABLE-NOT-FOUND"  #: There is no Delta table at the given place.
+    TABLE_EXISTS = "TWIN-TABLE-EXISTS"  #: A table is already there.
+    VERSION_NOT_FOUND = "TWIN-VERSION-NOT-FOUND"  #: The asked version or timestamp is not available.
+    SCHEMA_INVALID = "TWIN-SCHEMA-INVALID"  #: A schema, type or DDL text is malformed or not allowed.
+    SCHEMA_EVOLUTION = "TWIN-SCHEMA-EVOLUTION"  #: A schema change is not allowed.
+    COLUMN_NOT_FOUND = "TWIN-COLUMN-NOT-FOUND"  #: A named column does not exist.
+    PREDICATE_INVALID = "TWIN-PREDICATE-INVALID"  #: A predicate could not be understood.
+    PROPERTY_INVALID = "TWIN-PROPERTY-INVALID"  #: A table property has a wrong key or value.
+    PROTOCOL_INVALID = "TWIN-PROTOCOL-INVALID"  #: A protocol breaks a structural rule.
+    PROTOCOL_VERSION = "TWIN-PROTOCOL-VERSION"  #: The protocol versions are not supported.
+    FEATURE_READ = "TWIN-FEATURE-READ"  #: Features needed for reading are not supported.
+    FEATURE_WRITE = "TWIN-FEATURE-WRITE"  #: Features needed for writing are not supported.
+    FEATURE_UNKNOWN = "TWIN-FEATURE-UNKNOWN"  #: A feature name is not known.
+    FEATURE_ENABLE = "TWIN-FEATURE-ENABLE"  #: A feature cannot be added as asked.
+    FEATURE_DROP = "TWIN-FEATURE-DROP"  #: A feature cannot be dropped as asked.
+    FEATURE_MISMATCH = "TWIN-FEATURE-MISMATCH"  #: Metadata uses a feature the protocol lacks.
+    CONSTRAINT = "TWIN-CONSTRAINT"  #: A constraint is missing, duplicated or violated.
+    APPEND_ONLY = "TWIN-APPEND-ONLY"  #: An append-only table refuses to lose rows.
+    COMMIT_INVALID = "TWIN-COMMIT-INVALID"  #: The actions of a commit contradict each other.
+    COMPAT = "TWIN-COMPAT"  #: The table breaks Iceberg compatibility rules.
+    CONFLICT_PROTOCOL = "TWIN-CONFLICT-PROTOCOL"  #: A concurrent commit changed the protocol.
+    CONFLICT_METADATA = "TWIN-CONFLICT-METADATA"  #: A concurrent commit changed the metadata.
+    CONFLICT_TRANSACTION = "TWIN-CONFLICT-TRANSACTION"  #: A concurrent commit wrote the same domain or application id.
+    CONFLICT_APPEND = "TWIN-CONFLICT-APPEND"  #: A concurrent commit added files this one should have read.
+    CONFLICT_DELETE_READ = "TWIN-CONFLICT-DELETE-READ"  #: A concurrent commit removed files this one read.
+    CONFLICT_DELETE_DELETE = "TWIN-CONFLICT-DELETE-DELETE"  #: A concurrent commit removed the same files.
+    CONFLICT_WRITE = "TWIN-CONFLICT-WRITE"  #: The commit could not be placed within its attempts.
+    COMMIT_UNKNOWN = "TWIN-COMMIT-UNKNOWN"  #: Whether the commit happened could not be found out.
+    LOG_CORRUPT = "TWIN-LOG-CORRUPT"  #: A commit or the log folder is damaged.
+    CHECKPOINT_CORRUPT = "TWIN-CHECKPOINT-CORRUPT"  #: A checkpoint is damaged.
+    CHECKSUM_MISMATCH = "TWIN-CHECKSUM-MISMATCH"  #: The table state differs from its checksum file.
+    DV_CORRUPT = "TWIN-DV-CORRUPT"  #: A deletion vector is damaged.
+    PATH_UNSAFE = "TWIN-PATH-UNSAFE"  #: A path in the log leaves the place it may name.
+    STORAGE = "TWIN-STORAGE"  #: The store failed.
+    STORAGE_NOT_FOUND = "TWIN-STORAGE-NOT-FOUND"  #: An object is missing in the store.
+    SPARK_REQUIRED = "TWIN-SPARK-REQUIRED"  #: The operation moves rows and needs the Spark engine.
+
+
+class TwinlakeError(Exception):
+    """The root: a code, what happened, why, and how to mend it."""
+
+    def __init__(
+        self,
+        code: Code,
+        what: str,
+        *,
+        why: str = "",
+        fix: str = "",
+        rule: str | None = None,
+        delta_class: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.why = why
+        self.fix = fix
+        self.rule = rule
+        self.delta_class = delta_class
+        self.fields: dict[str, Any] = dict(fields or {})
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}  {self.what}"]
+        if self.why:
+            lines.append(f"  why: {self.why}")
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain data, for ``--json`` and for servers."""
+        named = {"rule": self.rule, "delta_class": self.delta_class}
+        return {
+            "code": str(self.code),
+            "what": self.what,
+            "why": self.why,
+            "fix": self.fix,
+            **{key: value for key, value in named.items() if value is not None},
+            **({"fields": self.fields} if self.fields else {}),
+        }
+
+
+class UserError(TwinlakeError):
+    """The input cannot be used as it is."""
+
+
+class UnsupportedFeature(TwinlakeError):
+    """The table needs a feature that the client lacks, or the other way round."""
+
+
+class CompatViolation(TwinlakeError):
+    """Iceberg compatibility rules are broken."""
+
+
+class ConflictError(TwinlakeError):
+    """A concurrent commit won; run the operation again on the newer version."""
+
+    @property
+    def winner(self) -> int | None:
+        """The version of the commit that won."""
+        winner = self.fields.get("winner")
+        return winner if isinstance(winner, int) else None
+
+
+class ProtocolChangedException(ConflictError):
+    """The winning commit changed the protocol."""
+
+
+class MetadataChangedException(ConflictError):
+    """The winning commit changed the metadata."""
+
+
+class ConcurrentTransactionException(ConflictError):
+    """The winning commit wrote the same domain or the same application id."""
+
+
+class ConcurrentAppendException(ConflictError):
+    """The winning commit added files that this transaction should have read."""
+
+
+class ConcurrentDeleteReadException(ConflictError):
+    """The winning commit removed files that this transaction read."""
+
+
+class ConcurrentDeleteDeleteException(ConflictError):
+    """The winning commit removed files that this transaction removes as well."""
+
+
+class ConcurrentWriteException(ConflictError):
+    """No free version was found within the allowed attempts."""
+
+
+class CommitUnknown(TwinlakeError):
+    """The store never told whether the commit happened; look before retrying."""
+
+
+class CorruptTable(TwinlakeError):
+    """The log contradicts the Delta protocol."""
+
+
+class StorageError(TwinlakeError):
+    """The store failed or refused."""

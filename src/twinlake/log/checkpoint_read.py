@@ -1,0 +1,376 @@
+"""Checkpoints of every kind into table state.
+
+V1 (classic, multi-part) and V2 (classic or UUID name, Parquet or JSON, with or without sidecars)
+come out the same. A column that is missing means null; statistics may be there as JSON, as a
+struct, as both or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from twinlake.actions import (
+    CheckpointMetadata,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+    SidecarFile,
+    decode_action,
+)
+from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
+from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
+from twinlake.log.decoding import decode_commit
+from twinlake.log.names import SIDECAR_FOLDER
+from twinlake.log.reconcile import Reconciled
+from twinlake.storage import OnDisk, decode_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from twinlake.log.listing import Checkpoint
+    from twinlake.storage import Store
+
+__all__ = ["CheckpointState", "open_parquet", "read_checkpoint", "read_files", "read_sidecars"]
+
+_STATE_COLUMNS: Final = (
+    "protocol",
+    "metaData",
+    "txn",
+    "domainMetadata",
+    "checkpointMetadata",
+    "sidecar",
+)
+_BATCH_ROWS: Final = 1 << 16
+_MOST_SLICES: Final = 16
+
+
+@dataclass(slots=True)
+class CheckpointState:
+    """What a checkpoint holds."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    set_transactions: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    checkpoint_metadata: CheckpointMetadata | None = None
+    sidecars: list[SidecarFile] = field(default_factory=list)
+    adds: list[pa.RecordBatch] = field(default_factory=list)
+    removes: list[pa.RecordBatch] = field(default_factory=list)
+
+    @property
+    def is_v2(self) -> bool:
+        """Whether the checkpoint follows the V2 specification, whatever its name."""
+        return self.checkpoint_metadata is not None
+
+
+def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    if not batches:
+        return schema.empty_table()
+    tables = [pa.Table.from_batches([b]) for b in batches]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def read_checkpoint(store: Store, checkpoint: Checkpoint) -> CheckpointState:
+    """What a checkpoint says besides files; the files are left for ``read_files``.
+
+    Raises:
+        CorruptTable: a file is missing, damaged, or lacks what a checkpoint must hold.
+    """
+    state = _read_top(store, checkpoint)
+    for sidecar in state.sidecars:
+        # A missing sidecar is found out here, while an older checkpoint can still stand in.
+        key = sidecar_key(sidecar.path)
+        if store.head(key) is None:
+            raise _corrupt(key, "the sidecar is missing")
+    if state.protocol is None or state.metadata is None:
+        missing = "protocol" if state.protocol is None else "metaData"
+        raise _corrupt(checkpoint.files[0].key, f"it holds no {missing} action")
+    return state
+
+
+def _read_top(store: Store, checkpoint: Checkpoint) -> CheckpointState:
+    state = CheckpointState()
+    for part in checkpoint.files:
+        with _explained(part.key):
+            if part.key.endswith(".json"):
+                _read_json(store, part.key, checkpoint.version, state)
+            else:
+                with open_parquet(store, part.key) as parquet:
+                    _read_state(parquet, state)
+    return state
+
+
+def read_files(
+    store: Store,
+    checkpoint: Checkpoint,
+    state: CheckpointState,
+    *,
+    lean: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+) -> Reconciled:
+    """The file actions of a checkpoint, from its own files or its sidecars.
+
+    ``lean`` is applied to every batch of adds as it is read, so that what it drops is never held
+    for the whole table.
+    """
+    make = lean or (lambda batch: batch)
+    adds = [make(batch) for batch in state.adds]
+    removes = list(state.removes)
+    keys = [sidecar_key(sidecar.path) for sidecar in state.sidecars]
+    for key in [*(f.key for f in checkpoint.files if f.key.endswith(".parquet")), *keys]:
+        with _explained(key), open_parquet(store, key) as parquet:
+            filled = _filled(parquet)
+            if "add" in filled:
+                wanted = _leaves(parquet, "add", ADD_FIELDS, skip_text=lean is not None)
+                adds += [make(_add_columns(rows)) for rows in _rows_with(parquet, "add", wanted)]
+            if "remove" in filled:
+                wanted = _leaves(parquet, "remove", REMOVE_FIELDS)
+                removes += [_remove_columns(rows) for rows in _rows_with(parquet, "remove", wanted)]
+    return Reconciled(_table(adds, ADD_SCHEMA), _table(removes, REMOVE_SCHEMA))
+
+
+def sidecar_key(path: str) -> str:
+    """Where a sidecar is: by bare name in its folder; any other place is refused."""
+    name = decode_path(path)
+    prefix, _, base = name.rpartition("/")
+    if base in ("", ".", "..") or (prefix and not prefix.endswith(SIDECAR_FOLDER)):
+        raise CorruptTable(
+            Code.PATH_UNSAFE,
+            f"A checkpoint names a sidecar outside {SIDECAR_FOLDER}: {path}",
+            why="sidecars live in the log folder of their own table",
+            fix="Write a new checkpoint from a version that can be read.",
+            fields={"path": path},
+        )
+    return f"{SIDECAR_FOLDER}/{base}"
+
+
+def read_sidecars(store: Store, checkpoint: Checkpoint) -> set[str]:
+    """The keys of the sidecars a checkpoint refers to (for cleanup)."""
+    return {sidecar_key(s.path) for s in _read_top(store, checkpoint).sidecars}
+
+
+def open_parquet(store: Store, key: str) -> pq.ParquetFile:
+    """The object as a Parquet file: by path where it is local, else from memory."""
+    if isinstance(store, OnDisk):
+        return pq.ParquetFile(store.local_path(key))
+    return pq.ParquetFile(pa.BufferReader(store.read(key)))
+
+
+class _explained:  # noqa: N801 - reads as a word: `with _explained(key):`
+    """Turns whatever a damaged file makes pyarrow raise into one clear error."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, CorruptTable) and error.code == Code.LOG_CORRUPT:
+            # A JSON checkpoint is read as a commit is; here it is not the commits that are damaged.
+            raise _corrupt(self._key, error.why) from error
+        if error is None or (isinstance(error, TwinlakeError) and not isinstance(error, StorageError)):
+            return
+        damaged = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError)
+        if isinstance(error, (*damaged, msgspec.DecodeError, StorageError)):
+            raise _corrupt(self._key, str(error).splitlines()[0] if str(error) else "") from error
+
+
+def _corrupt(key: str, why: str) -> CorruptTable:
+    return CorruptTable(
+        Code.CHECKPOINT_CORRUPT,
+        f"The checkpoint file {key} cannot be read.",
+        why=why or "it is damaged",
+        fix="Delete it if the commits it stands for are still there; else restore it from a backup.",
+        fields={"file": key},
+    )
+
+
+def _read_json(store: Store, key: str, version: int, state: CheckpointState) -> None:
+    data = store.read(key)
+    columns = decode_commit(data, version, key)
+    state.protocol = columns.protocol
+    state.metadata = columns.metadata
+    state.set_transactions.update(columns.set_transactions)
+    state.domains.update({n: d for n, d in columns.domains.items() if not d.removed})
+    state.adds.extend(columns.adds)
+    state.removes.extend(columns.removes)
+    for line in data.splitlines():
+        for name in ("checkpointMetadata", "sidecar"):
+            if f'"{name}"'.encode() in line[:40]:
+                _keep(state, decode_action(name, msgspec.json.decode(line)[name]))
+
+
+def _filled(parquet: pq.ParquetFile) -> set[str]:
+    """The top-level columns that hold anything, as far as the footer can tell."""
+    found = set()
+    footer = parquet.metadata
+    for group in range(footer.num_row_groups):
+        rows = footer.row_group(group)
+        for index in range(rows.num_columns):
+            column = rows.column(index)
+            stats = column.statistics
+            known = stats is not None and stats.has_null_count
+            # Values inside lists and maps outnumber rows, so only an exact count of nulls is proof.
+            if not known or stats.null_count < column.num_values:
+                found.add(column.path_in_schema.split(".", 1)[0])
+    return found
+
+
+def _read_state(parquet: pq.ParquetFile, state: CheckpointState) -> None:
+    filled = _filled(parquet)
+    names = [name for name in _STATE_COLUMNS if name in filled]
+    if not names:
+        return
+    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=names):
+        for name in names:
+            column = batch.column(name)
+            if column.null_count == len(column):
+                continue
+            for value in column.drop_null().to_pylist(maps_as_pydicts="lossy"):
+                _keep(state, decode_action(name, _without_nulls(value)))
+
+
+def _without_nulls(value: Any) -> Any:
+    # Checkpoints spell an absent field as null; a null inside a map is data and stays.
+    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+
+
+def _keep(state: CheckpointState, action: Any) -> None:
+    match action:
+        case Protocol():
+            state.protocol = action
+        case Metadata():
+            state.metadata = action
+        case SetTransaction():
+            state.set_transactions[action.app_id] = action
+        case DomainMetadata() if not action.removed:
+            state.domains[action.domain] = action
+        case CheckpointMetadata():
+            state.checkpoint_metadata = action
+        case SidecarFile():
+            state.sidecars.append(action)
+        case _:
+            pass
+
+
+ADD_FIELDS: Final = {
+    "path": "path",
+    "partitionValues": "partition_values",
+    "size": "size",
+    "modificationTime": "modification_time",
+    "dataChange": "data_change",
+    "stats": "stats",
+    "tags": "tags",
+    "deletionVector": "deletion_vector",
+    "baseRowId": "base_row_id",
+    "defaultRowCommitVersion": "default_row_commit_version",
+    "clusteringProvider": "clustering_provider",
+    "stats_parsed": "stats_parsed",
+}
+REMOVE_FIELDS: Final = {
+    "path": "path",
+    "dataChange": "data_change",
+    "deletionTimestamp": "deletion_timestamp",
+    "extendedFileMetadata": "extended_file_metadata",
+    "partitionValues": "partition_values",
+    "size": "size",
+    "deletionVector": "deletion_vector",
+    "baseRowId": "base_row_id",
+    "defaultRowCommitVersion": "default_row_commit_version",
+}
+DV_FIELDS: Final = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
+
+
+def _leaves(
+    parquet: pq.ParquetFile, name: str, fields: Mapping[str, str], *, skip_text: bool = False
+) -> list[str]:
+    present = {f.name for f in parquet.schema_arrow.field(name).type if f.name in fields}
+    if skip_text and "stats_parsed" in present and _is_parsed(parquet):
+        present.discard("stats")
+    return [f"{name}.{field}" for field in fields if field in present]
+
+
+def _is_parsed(parquet: pq.ParquetFile) -> bool:
+    """Whether every file has its statistics as a struct, by the footer's null counts."""
+    nulls: dict[str, int] = {}
+    footer = parquet.metadata
+    for group in range(footer.num_row_groups):
+        rows = footer.row_group(group)
+        for index in range(rows.num_columns):
+            column = rows.column(index)
+            if column.path_in_schema in ("add.path", "add.stats_parsed.numRecords"):
+                stats = column.statistics
+                if stats is None or not stats.has_null_count:
+                    return False
+                so_far = nulls.get(column.path_in_schema, 0)
+                nulls[column.path_in_schema] = so_far + stats.null_count
+    return len(nulls) == 2 and len(set(nulls.values())) == 1
+
+
+def _rows_with(parquet: pq.ParquetFile, name: str, columns: list[str]) -> Iterator[pa.StructArray]:
+    for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
+        struct = batch.column(name)
+        present = struct.field("path").is_valid() if struct.null_count == 0 else struct.is_valid()
+        yield from _runs(struct, present)
+
+
+def _runs(struct: pa.StructArray, present: pa.BooleanArray) -> Iterator[pa.StructArray]:
+    """The present rows: as slices, which cost nothing, where they lie together."""
+    absent = present.false_count
+    if absent == len(struct):
+        return
+    if absent > _MOST_SLICES:
+        yield struct.filter(present)
+        return
+    start = 0
+    for hole in [*pc.indices_nonzero(pc.invert(present)).to_pylist(), len(struct)]:
+        if hole > start:
+            yield struct.slice(start, hole - start)
+        start = hole + 1
+
+
+def _add_columns(struct: pa.StructArray) -> pa.RecordBatch:
+    given = {ADD_FIELDS[f.name]: struct.field(f.name) for f in struct.type}
+    arrays = [_conform(given.get(f.name), f.type, len(struct)) for f in ADD_SCHEMA]
+    schema = ADD_SCHEMA
+    parsed = given.get("stats_parsed")
+    if parsed is not None:
+        arrays.append(parsed)
+        schema = schema.append(pa.field("stats_parsed", parsed.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _remove_columns(struct: pa.StructArray) -> pa.RecordBatch:
+    given = {REMOVE_FIELDS[f.name]: struct.field(f.name) for f in struct.type}
+    arrays = [_conform(given.get(f.name), f.type, len(struct)) for f in REMOVE_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=REMOVE_SCHEMA)
+
+
+def _conform(column: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
+    if column is None:
+        return pa.nulls(rows, kind)
+    if pa.types.is_struct(kind):
+        if column.null_count == rows:
+            return pa.nulls(rows, kind)
+        return _deletion_vectors(column, kind)
+    if column.type == kind:
+        return column
+    if pa.types.is_map(kind) and column.null_count == rows:
+        return pa.nulls(rows, kind)
+    return pc.cast(column, kind)
+
+
+def _deletion_vectors(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    present = {f.name for f in column.type}
+    children = [
+        pc.cast(column.field(name), f.type) if name in present else pa.nulls(len(column), f.type)
+        for name, f in zip(DV_FIELDS, kind, strict=True)
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=column.is_null())

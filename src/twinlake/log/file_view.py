@@ -1,0 +1,149 @@
+"""The files of a snapshot as people and planners want them: logical names, typed values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twinlake.log.stats import StatsShape
+from twinlake.schema import Struct, partition_array, physical_name, physical_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from twinlake.protocol import Metadata
+    from twinlake.schema import ColumnPath, StructField
+    from twinlake.schema.predicates import FileStats
+
+__all__ = ["file_stats", "partition_values", "stats_shape", "view_files"]
+
+
+def view_files(lean: pa.Table, metadata: Metadata) -> pa.Table:
+    """The friendly layout of lean files (see ``Snapshot.files``); nothing is copied."""
+    stats = lean["stats_parsed"]
+    return pa.table(
+        {
+            "path": lean["path"],
+            "size": lean["size"],
+            "modification_time": lean["modification_time"],
+            "partition_values": partition_values(lean["partition_values"], metadata),
+            "num_records": pc.struct_field(stats, "numRecords"),
+            "stats": _logical_stats(stats, _data_columns(metadata), _naming(metadata)),
+            "deletion_vector": lean["deletion_vector"],
+            "base_row_id": lean["base_row_id"],
+            "default_row_commit_version": lean["default_row_commit_version"],
+            "tags": lean["tags"],
+            "clustering_provider": lean["clustering_provider"],
+        }
+    )
+
+
+def _data_columns(metadata: Metadata) -> Struct:
+    # There are no statistics of partition columns, materialised or not.
+    partition_names = {name.casefold() for name in metadata.partition_columns}
+    return Struct(tuple(f for f in metadata.schema if f.name.casefold() not in partition_names))
+
+
+def stats_shape(metadata: Metadata) -> StatsShape:
+    """How the statistics of the table's files look in the log."""
+    return StatsShape(physical_schema(_data_columns(metadata), metadata.column_mapping_mode))
+
+
+def partition_values(
+    values: pa.ChunkedArray, metadata: Metadata, *, physical: bool = False
+) -> pa.ChunkedArray:
+    """The partition values, typed; by logical name, or by the name the log uses."""
+    name_of = _naming(metadata)
+    fields, typed = [], []
+    for name in metadata.partition_columns:
+        field = metadata.schema.get(name)
+        if field is None:
+            continue
+        text = pc.map_lookup(values, name_of(field), "first")
+        text = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+        array = partition_array(text, field.type)
+        fields.append(pa.field(name_of(field) if physical else field.name, array.type))
+        typed.append(array)
+    if not fields:
+        empty = pa.StructArray.from_buffers(pa.struct([]), len(values), [None])
+        return pa.chunked_array([empty])
+    return pa.chunked_array([pa.StructArray.from_arrays(typed, fields=fields)])
+
+
+def _naming(metadata: Metadata) -> Callable[[StructField], str]:
+    """How the log names a column: leftover physical names mean nothing in mode none."""
+    if metadata.column_mapping_mode == "none":
+        return lambda field: field.name
+    return physical_name
+
+
+def _logical_stats(
+    stats: pa.ChunkedArray, data: Struct, name_of: Callable[[StructField], str]
+) -> pa.ChunkedArray:
+    chunks = stats.chunks or [pa.nulls(0, stats.type)]
+    return pa.chunked_array([_logical_chunk(chunk, data, name_of) for chunk in chunks])
+
+
+def _logical_chunk(
+    chunk: pa.StructArray, data: Struct, name_of: Callable[[StructField], str]
+) -> pa.StructArray:
+    names = ("min_values", "max_values", "null_count")
+    children = [
+        _renamed(chunk.field(source), data, name_of)
+        for source in ("minValues", "maxValues", "nullCount")
+    ]
+    mask = chunk.is_null() if chunk.null_count else None
+    return pa.StructArray.from_arrays(
+        [*children, chunk.field("tightBounds")], names=[*names, "tight_bounds"], mask=mask
+    )
+
+
+def _renamed(
+    array: pa.StructArray, schema: Struct, name_of: Callable[[StructField], str]
+) -> pa.StructArray:
+    """The log's names in a statistics struct back to the logical ones, zero copy."""
+    by_physical = {name_of(f): f for f in schema}
+    fields, children = [], []
+    for position, given in enumerate(array.type):
+        field = by_physical[given.name]
+        child = array.field(position)
+        if isinstance(field.type, Struct) and pa.types.is_struct(child.type):
+            child = _renamed(child, field.type, name_of)
+        fields.append(pa.field(field.name, child.type))
+        children.append(child)
+    if not children:
+        return array
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def file_stats(files: pa.Table) -> FileStats:
+    """What file skipping looks at, from the friendly layout."""
+    from twinlake.schema.predicates import FileStats
+
+    stats = _flat(files["stats"])
+    return FileStats(
+        num_rows=len(files),
+        partition=_leaves(_flat(files["partition_values"])),
+        min=_leaves(stats.field("min_values")),
+        max=_leaves(stats.field("max_values")),
+        null_count=_leaves(stats.field("null_count")),
+        num_records=_flat(files["num_records"]),
+        tight_bounds=stats.field("tight_bounds"),
+    )
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _leaves(array: pa.StructArray, path: ColumnPath = ()) -> Mapping[ColumnPath, pa.Array]:
+    found: dict[ColumnPath, pa.Array] = {}
+    # Flattening pushes a null struct down into its children, where it means "unknown".
+    for given, child in zip(array.type, array.flatten(), strict=True):
+        here = (*path, given.name)
+        found |= _leaves(child, here) if pa.types.is_struct(child.type) else {here: child}
+    return found

@@ -1,0 +1,60 @@
+"""The lean layout: the files of a table with typed statistics, without their JSON text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from twinlake.log.columns import ADD_SCHEMA
+from twinlake.log.file_view import stats_shape
+from twinlake.log.reconcile import Reconciled
+from twinlake.log.stats import conform_stats
+
+if TYPE_CHECKING:
+    from twinlake.protocol import Metadata
+
+__all__ = ["LeanFiles"]
+
+# Enough rows to keep Arrow's threads busy, few enough that a chunk of text is soon gone again.
+_CHUNK_ROWS: Final = 1 << 16
+_KEPT: Final = tuple(name for name in ADD_SCHEMA.names if name != "stats")
+
+
+class LeanFiles:
+    """Makes files lean under the metadata of one version."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.shape = stats_shape(metadata)
+        self.schema = pa.schema(
+            [*(ADD_SCHEMA.field(name) for name in _KEPT), ("stats_parsed", self.shape.arrow)]
+        )
+
+    def batch(self, raw: pa.RecordBatch) -> pa.RecordBatch:
+        """One batch of adds with its statistics parsed."""
+        names = raw.schema.names
+        text = raw.column("stats") if "stats" in names else None
+        given = raw.column("stats_parsed") if "stats_parsed" in names else None
+        parsed = self.shape.parse(text, given, len(raw))
+        return pa.RecordBatch.from_arrays(
+            [*(raw.column(name) for name in _KEPT), parsed], schema=self.schema
+        )
+
+    def conform(self, files: Reconciled) -> Reconciled:
+        """Raw files, or files made lean under an earlier schema, in this layout."""
+        if files.adds.schema.equals(self.schema):
+            return files
+        if "stats" in files.adds.schema.names:
+            # Many small commits become a few large chunks before they are parsed.
+            chunks = files.adds.combine_chunks().to_batches(max_chunksize=_CHUNK_ROWS)
+            adds = pa.Table.from_batches([self.batch(chunk) for chunk in chunks], self.schema)
+        else:
+            chunks = files.adds.to_batches()
+            adds = pa.Table.from_batches([self._again(chunk) for chunk in chunks], self.schema)
+        return Reconciled(adds, files.removes)
+
+    def _again(self, lean: pa.RecordBatch) -> pa.RecordBatch:
+        parsed = conform_stats(lean.column("stats_parsed"), self.shape)
+        return pa.RecordBatch.from_arrays(
+            [*(lean.column(name) for name in _KEPT), parsed], schema=self.schema
+        )

@@ -1,0 +1,203 @@
+"""Snapshots from the store: load, bring up to date, and a cache for the process."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from twinlake.actions import decode_lines
+from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
+from twinlake.log.listing import LogSegment, find_segment
+from twinlake.log.names import LogFile, commit_key
+from twinlake.log.snapshot import Snapshot, check_complete
+
+if TYPE_CHECKING:
+    from twinlake.actions import DomainMetadata, Metadata, SetTransaction
+    from twinlake.log.checkpoint_read import CheckpointState
+    from twinlake.log.decoding import CommitColumns
+    from twinlake.log.reconcile import FileState, Reconciled
+    from twinlake.storage import Store
+
+__all__ = ["SnapshotCache", "load_snapshot", "update_snapshot"]
+
+
+def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
+    """The snapshot of a version, or of the latest one, from the log alone.
+
+    An unreadable checkpoint is passed over as long as the commits reach further back.
+    """
+    damaged: frozenset[str] = frozenset()
+    first_failure: CorruptTable | None = None
+    while True:
+        try:
+            segment = find_segment(store, version, damaged=damaged)
+        except TwinlakeError:
+            if first_failure is not None:
+                raise first_failure from None
+            raise
+        try:
+            return _load(store, segment)
+        except CorruptTable as error:
+            if error.code != Code.CHECKPOINT_CORRUPT or segment.checkpoint is None:
+                raise
+            first_failure = first_failure or error
+            damaged |= {file.key for file in segment.checkpoint.files}
+
+
+def _load(store: Store, segment: LogSegment) -> Snapshot:
+    from twinlake.log.checkpoint_read import CheckpointState, read_checkpoint
+
+    base = (
+        CheckpointState()
+        if segment.checkpoint is None
+        else read_checkpoint(store, segment.checkpoint)
+    )
+    protocol, metadata = base.protocol, base.metadata
+    transactions: dict[str, SetTransaction] = dict(base.set_transactions)
+    domains: dict[str, DomainMetadata] = dict(base.domains)
+    commits: list[CommitColumns] = []
+    for commit in _commits(store, segment):
+        protocol = commit.protocol or protocol
+        metadata = commit.metadata or metadata
+        transactions |= commit.set_transactions
+        domains |= commit.domains
+        if commit.adds or commit.removes:
+            commits.append(commit)
+    protocol, metadata = check_complete(segment.version, protocol, metadata)
+    last = segment.commits[-1] if segment.commits else None
+    return Snapshot(
+        store=store,
+        version=segment.version,
+        protocol=protocol,
+        metadata=metadata,
+        set_transactions=transactions,
+        domains={name: d for name, d in domains.items() if not d.removed},
+        state=_state(store, segment, base, metadata, tuple(commits)),
+        checkpoint=segment.checkpoint,
+        modified_ms=last.modified_ms if last is not None else None,
+        checksummed=segment.version in segment.checksums,
+    )
+
+
+def _state(
+    store: Store,
+    segment: LogSegment,
+    base: CheckpointState,
+    metadata: Metadata,
+    commits: tuple[CommitColumns, ...],
+) -> FileState:
+    """The files, none of which is read from the checkpoint before somebody asks."""
+    from twinlake.log.reconcile import FileState, Reconciled
+
+    checkpoint = segment.checkpoint
+    if checkpoint is None:
+        return FileState.of(Reconciled.empty, Reconciled.empty, commits)
+
+    def load(*, lean: bool) -> Reconciled:
+        from twinlake.log.checkpoint_read import read_files
+        from twinlake.log.lean import LeanFiles
+
+        make = LeanFiles(metadata).batch if lean else None
+        try:
+            return read_files(store, checkpoint, base, lean=make)
+        except CorruptTable as error:
+            damaged = frozenset(file.key for file in checkpoint.files)
+            try:
+                older = _load(store, find_segment(store, checkpoint.version, damaged=damaged))
+            except TwinlakeError:
+                raise error from None
+            return older.state.raw()
+
+    return FileState.of(lambda: load(lean=False), lambda: load(lean=True), commits)
+
+
+def _commits(store: Store, segment: LogSegment) -> Iterator[CommitColumns]:
+    """The commits after the checkpoint, a compaction file in place of a run of them."""
+    from twinlake.log.decoding import decode_commit
+
+    best: dict[int, LogFile] = {}
+    for item in segment.compactions:
+        if item.version not in best or item.end_version > best[item.version].end_version:
+            best[item.version] = item
+    position = 0
+    while position < len(segment.commits):
+        commit = segment.commits[position]
+        compaction = best.get(commit.version)
+        if compaction is not None:
+            try:
+                # Its actions count as those of its last version: newer ones come after.
+                columns = decode_commit(
+                    store.read(compaction.key), compaction.end_version, compaction.key
+                )
+            except (CorruptTable, StorageError):
+                best.pop(commit.version)
+                continue
+            columns.compacted = True
+            yield columns
+            position += compaction.end_version - compaction.version + 1
+            continue
+        yield decode_commit(store.read(commit.key), commit.version, commit.key)
+        position += 1
+
+
+def update_snapshot(snapshot: Snapshot) -> Snapshot:
+    """The latest snapshot, from an earlier one: only the new commits are read.
+
+    Versions are contiguous, so asking for the next name until it is missing finds them all
+    without a listing. If the commit of ``snapshot`` itself is gone or another, the table was
+    cleaned up or replaced, and everything is read anew.
+    """
+    store = snapshot.store
+    if not snapshot.is_still_there():
+        return load_snapshot(store)
+    current = snapshot
+    while True:
+        key = commit_key(current.version + 1)
+        try:
+            data = store.read(key)
+        except StorageError as error:
+            if error.code == Code.STORAGE_NOT_FOUND:
+                return current
+            raise
+        current = current.advance(current.version + 1, tuple(decode_lines(data, source=key)))
+
+
+class SnapshotCache:
+    """The latest known snapshot of each table of this process, least recently used out first."""
+
+    def __init__(self, capacity: int = 64) -> None:
+        self._capacity = capacity
+        self._latest: OrderedDict[str, Snapshot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def latest(self, store: Store) -> Snapshot:
+        """The latest snapshot, brought up to date from the cached one where there is one."""
+        with self._lock:
+            cached = self._latest.get(store.url)
+        # The caller's store may carry other credentials or another durability than the cached.
+        usable = cached is not None and cached.store is store
+        fresh = update_snapshot(cached) if usable and cached is not None else load_snapshot(store)
+        self.offer(fresh)
+        return fresh
+
+    def offer(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot unless a newer one of the same table is already there."""
+        with self._lock:
+            held = self._latest.get(snapshot.store.url)
+            same = held is not None and held.metadata.id == snapshot.metadata.id
+            if held is None or not same or held.version <= snapshot.version:
+                self._latest[snapshot.store.url] = snapshot
+            self._latest.move_to_end(snapshot.store.url)
+            while len(self._latest) > self._capacity:
+                self._latest.popitem(last=False)
+
+    def forget(self, url: str) -> None:
+        """Drop a table, for instance because it was deleted."""
+        with self._lock:
+            self._latest.pop(url, None)
+
+
+CACHE: Final = SnapshotCache()
+"""The cache of the process."""

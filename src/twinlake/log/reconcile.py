@@ -1,0 +1,246 @@
+"""Which files are live: action reconciliation over columns.
+
+Newest reference to a key (path and deletion-vector id) wins; an add that wins is live, a remove
+that wins is a tombstone (Delta protocol, Action Reconciliation). The state is a large reconciled
+base and the few commits since: one more commit costs what the commit holds, not what the table
+holds, and the two are brought together only when somebody asks for the files.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twinlake.actions import AddFile, RemoveFile
+from twinlake.errors import Code, CorruptTable
+from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA, add_batch, file_keys, remove_batch
+from twinlake.log.decoding import CommitColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from twinlake.actions import Action
+
+__all__ = ["FileState", "Layers", "Lean", "Reconciled", "columns_of_actions", "fold", "overlay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Live files and tombstones, in the raw layout."""
+
+    adds: pa.Table
+    removes: pa.Table
+
+    @staticmethod
+    def empty() -> Reconciled:
+        """The state before the first commit."""
+        return Reconciled(ADD_SCHEMA.empty_table(), REMOVE_SCHEMA.empty_table())
+
+
+def columns_of_actions(version: int, actions: Sequence[Action]) -> CommitColumns:
+    """The file actions of one commit as columns."""
+    adds = [a for a in actions if isinstance(a, AddFile)]
+    removes = [r for r in actions if isinstance(r, RemoveFile)]
+    return CommitColumns(
+        version,
+        adds=[add_batch(adds)] if adds else [],
+        removes=[remove_batch(removes)] if removes else [],
+    )
+
+
+def fold(commits: Sequence[CommitColumns]) -> Reconciled:
+    """The commits (ascending) reconciled among themselves."""
+    # Order numbers are version * 2 (removes) and version * 2 + 1 (adds): should one commit both
+    # remove and add a key, which is not legal, the row that would otherwise vanish stays.
+    adds, add_order = _gather(
+        [(c.version * 2 + 1, b) for c in commits for b in c.adds], ADD_SCHEMA
+    )
+    removes, remove_order = _gather(
+        [(c.version * 2, b) for c in commits for b in c.removes], REMOVE_SCHEMA
+    )
+    compacted = frozenset(c.version for c in commits if c.compacted)
+    _check_once_a_commit(adds, add_order, "add", compacted)
+    _check_once_a_commit(removes, remove_order, "remove", compacted)
+    add_keys, remove_keys = file_keys(adds), file_keys(removes)
+    newest = (
+        pa.table(
+            {
+                "key": pa.chunked_array([*_chunks(add_keys), *_chunks(remove_keys)], pa.string()),
+                "order": pa.chunked_array([*add_order.chunks, *remove_order.chunks], pa.int64()),
+            }
+        )
+        .group_by("key", use_threads=False)
+        .aggregate([("order", "max")])
+    )
+    if len(newest) < len(adds) + len(removes):
+        adds = adds.filter(_is_newest(add_keys, add_order, newest))
+        removes = removes.filter(_is_newest(remove_keys, remove_order, newest))
+    return Reconciled(adds, removes)
+
+
+def overlay(base: Reconciled, newer: Reconciled) -> Reconciled:
+    """The base with newer files on top: whatever the newer ones name replaces what was there."""
+    if not len(newer.adds) and not len(newer.removes):
+        return base
+    keys = [*_chunks(file_keys(newer.adds)), *_chunks(file_keys(newer.removes))]
+    touched = pa.chunked_array(keys, pa.string())
+    return Reconciled(
+        pa.concat_tables([_without(base.adds, touched), newer.adds], promote_options="default"),
+        pa.concat_tables([_without(base.removes, touched), newer.removes]),
+    )
+
+
+def _chunks(column: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _gather(
+    batches: list[tuple[int, pa.RecordBatch]], schema: pa.Schema
+) -> tuple[pa.Table, pa.ChunkedArray]:
+    order = [pa.repeat(pa.scalar(number, pa.int64()), len(batch)) for number, batch in batches]
+    if not batches:
+        return schema.empty_table(), pa.chunked_array(order, pa.int64())
+    return pa.Table.from_batches([b for _, b in batches]), pa.chunked_array(order, pa.int64())
+
+
+def _is_newest(
+    keys: pa.ChunkedArray | pa.Array, order: pa.ChunkedArray, newest: pa.Table
+) -> pa.ChunkedArray | pa.Array:
+    winning = newest["order_max"].take(pc.index_in(keys, value_set=newest["key"]))
+    return pc.equal(order, winning)
+
+
+def _without(table: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
+    if not len(table):
+        return table
+    gone = pc.is_in(file_keys(table), value_set=touched)
+    return table.filter(pc.invert(gone)) if pc.any(gone).as_py() else table
+
+
+def _check_once_a_commit(
+    table: pa.Table, order: pa.ChunkedArray, name: str, compacted: frozenset[int]
+) -> None:
+    if not len(table) or pc.count_distinct(table["path"]).as_py() == len(table):
+        return
+    pairs = pa.table({"path": table["path"], "order": order})
+    counts = pairs.group_by(["path", "order"], use_threads=False).aggregate([([], "count_all")])
+    twice = counts.filter(pc.greater(counts["count_all"], 1))
+    if compacted and len(twice):
+        runs = pa.array([order // 2 in compacted for order in twice["order"].to_pylist()])
+        twice = twice.filter(pc.invert(runs))
+    if len(twice):
+        path, version = twice["path"][0].as_py(), twice["order"][0].as_py() // 2
+        raise CorruptTable(
+            Code.LOG_CORRUPT,
+            f"Commit {version} holds {len(twice)} path(s) in more than one {name} action: {path}",
+            why=f"a commit may {name} a path at most once (Delta protocol, Actions)",
+            fix="Restore the commit from a backup.",
+            fields={"version": version, "path": path, "action": name},
+        )
+
+
+class _Once:
+    """A base that is read on first use and then shared by every snapshot made from it."""
+
+    def __init__(self, load: Callable[[], Reconciled]) -> None:
+        self._load: Callable[[], Reconciled] | None = load
+        self._loaded: Reconciled | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
+    def get(self) -> Reconciled:
+        with self._lock:
+            if self._loaded is None:
+                assert self._load is not None  # noqa: S101 - dropped only once loaded
+                self._loaded, self._load = self._load(), None
+            return self._loaded
+
+
+class Layers:
+    """A reconciled base and the commits not yet applied to it."""
+
+    def __init__(self, load: Callable[[], Reconciled], pending: tuple[CommitColumns, ...] = ()) -> None:
+        self._base = _Once(load)
+        self._pending = pending
+        self._lock = threading.Lock()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether asking for the files reads nothing from the store."""
+        return self._base.is_loaded
+
+    def advance(self, commit: CommitColumns) -> Layers:
+        """The layers one commit later; nothing is read or merged yet."""
+        later = Layers.__new__(Layers)
+        later._lock = threading.Lock()
+        with self._lock:
+            later._base, later._pending = self._base, self._pending
+        if commit.adds or commit.removes:
+            later._pending = (*later._pending, commit)
+        return later
+
+    def reconciled(self, lean: Lean | None = None) -> Reconciled:
+        """The files; the first call pays for reading and merging."""
+        with self._lock:
+            base = self._base.get()
+            if lean is not None:
+                base = lean.conform(base)
+            if self._pending:
+                newer = fold(self._pending)
+                base = overlay(base, newer if lean is None else lean.conform(newer))
+                self._pending = ()
+                self._base = _Once(lambda: base)
+            return base
+
+
+class Lean(Protocol):
+    """Turns files into the lean layout of one schema: statistics typed instead of as text."""
+
+    def conform(self, files: Reconciled) -> Reconciled:
+        """Raw files, or files made lean under an earlier schema, in this lean layout."""
+        ...
+
+
+class FileState:
+    """The files of one version, raw (for writing them again) and lean (for planning reads).
+
+    Raw keeps the statistics as the text the log has, lean as typed columns. They are loaded apart:
+    of a large table the text is most of the memory, and reading never needs it.
+    """
+
+    def __init__(self, raw: Layers, lean: Layers) -> None:
+        self._raw = raw
+        self._lean = lean
+
+    @staticmethod
+    def of(
+        load: Callable[[], Reconciled],
+        load_lean: Callable[[], Reconciled],
+        pending: tuple[CommitColumns, ...] = (),
+    ) -> FileState:
+        """State whose base is read by ``load`` (raw) or ``load_lean`` when first needed."""
+        return FileState(Layers(load, pending), Layers(load_lean, pending))
+
+    @property
+    def is_raw_loaded(self) -> bool:
+        """Whether the raw layout is in memory."""
+        return self._raw.is_loaded
+
+    def advance(self, commit: CommitColumns) -> FileState:
+        """The state one commit later; costs what the commit holds."""
+        return FileState(self._raw.advance(commit), self._lean.advance(commit))
+
+    def raw(self) -> Reconciled:
+        """The files as the log has them."""
+        return self._raw.reconciled()
+
+    def lean(self, lean: Lean) -> Reconciled:
+        """The files with typed statistics."""
+        return self._lean.reconciled(lean)

@@ -1,0 +1,340 @@
+"""A snapshot: the state of the table at one version, as an immutable value.
+
+It is the only door to a table: reading goes snapshot to files, writing goes snapshot to
+transaction to commit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from twinlake.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    decode_lines,
+)
+from twinlake.errors import Code, CorruptTable, StorageError
+from twinlake.log.names import commit_key
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from twinlake.log.listing import Checkpoint
+    from twinlake.log.reconcile import FileState
+    from twinlake.schema import Struct
+    from twinlake.schema.predicates import Expr
+    from twinlake.storage import Store
+
+__all__ = ["Counters", "Snapshot", "read_commit", "read_commit_info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Totals of a version, kept up commit by commit."""
+
+    num_files: int
+    size_in_bytes: int
+    num_deletion_vectors: int
+    num_deleted_records: int
+
+    def after(self, actions: Sequence[Action]) -> Counters | None:
+        """The totals after a commit, or None if only a look at the files can tell."""
+        files = size = vectors = deleted = 0
+        for action in actions:
+            match action:
+                case AddFile() if not action.data_change:
+                    # It may refresh a file that is already counted.
+                    return None
+                case AddFile():
+                    sign, amount = 1, action.size
+                case RemoveFile() if action.size is None:
+                    return None
+                case RemoveFile():
+                    sign, amount = -1, action.size
+                case _:
+                    continue
+            files += sign
+            size += sign * (amount or 0)
+            if action.deletion_vector is not None:
+                vectors += sign
+                deleted += sign * action.deletion_vector.cardinality
+        return Counters(
+            self.num_files + files,
+            self.size_in_bytes + size,
+            self.num_deletion_vectors + vectors,
+            self.num_deleted_records + deleted,
+        )
+
+
+class Snapshot:
+    """The table at one version. Files are read and merged only when asked for."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        version: int,
+        protocol: Protocol,
+        metadata: Metadata,
+        set_transactions: Mapping[str, SetTransaction],
+        domains: Mapping[str, DomainMetadata],
+        state: FileState,
+        checkpoint: Checkpoint | None = None,
+        commit_info: CommitInfo | None = None,
+        modified_ms: int | None = None,
+        counters: Counters | None = None,
+        checksummed: bool = False,
+    ) -> None:
+        self.store = store
+        self.version = version
+        self.protocol = protocol
+        self.metadata = metadata
+        self.set_transactions = set_transactions
+        self.domains = domains
+        self.checkpoint = checkpoint
+        self.state = state
+        self._commit_info = commit_info
+        self._modified_ms = modified_ms
+        self._counters = counters
+        self._checksummed = checksummed
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.store.url!r}, version={self.version})"
+
+    @property
+    def schema(self) -> Struct:
+        """The table's schema."""
+        return self.metadata.schema
+
+    @property
+    def commit_info(self) -> CommitInfo | None:
+        """What the commit of this version says of itself; None if it is gone or says nothing."""
+        with self._lock:
+            if self._commit_info is None:
+                self._commit_info = read_commit_info(self.store, self.version)
+            return self._commit_info
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """The commit's own time, where the table keeps in-commit timestamps."""
+        if not self.metadata.flag("delta.enableInCommitTimestamps"):
+            return None
+        info = self.commit_info
+        return info.in_commit_timestamp if info is not None else None
+
+    @property
+    def modified_ms(self) -> int:
+        """When the store says the commit was written; 0 if the commit is gone."""
+        with self._lock:
+            if self._modified_ms is None:
+                meta = self.store.head(commit_key(self.version))
+                self._modified_ms = meta.modified_ms if meta is not None else 0
+            return self._modified_ms
+
+    def is_still_there(self) -> bool:
+        """Whether the commit of this version is the one this snapshot was made from."""
+        with self._lock:
+            if self._modified_ms is None and self._commit_info is not None:
+                # Made from our own commit: its time was never asked for, but its id is known.
+                found = read_commit_info(self.store, self.version)
+                return found is not None and found.txn_id == self._commit_info.txn_id
+            meta = self.store.head(commit_key(self.version))
+            return meta is not None and meta.modified_ms == self.modified_ms
+
+    @property
+    def timestamp_ms(self) -> int:
+        """The time of this version, as time travel sees it."""
+        return self.in_commit_timestamp or self.modified_ms
+
+    @property
+    def counters(self) -> Counters:
+        """Totals; computed from the files once, then carried along."""
+        with self._lock:
+            if self._counters is None:
+                loaded = self.state.is_raw_loaded
+                self._counters = count_files(self.add_files() if loaded else self._view)
+            return self._counters
+
+    @property
+    def known_counters(self) -> Counters | None:
+        """The totals if they are known without looking at the files.
+
+        A checksum file of exactly this version will do, if it speaks of this very table.
+        """
+        with self._lock:
+            if self._counters is None and self._checksummed:
+                from twinlake.log.checksum import read_checksum
+
+                self._checksummed = False
+                found = read_checksum(self.store, self.version)
+                if found is not None and (found.metadata, found.protocol) == (
+                    self.metadata,
+                    self.protocol,
+                ):
+                    self._counters = found.counters
+            return self._counters
+
+    @property
+    def num_files(self) -> int:
+        """How many files are live."""
+        return self.counters.num_files
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of the live files together."""
+        return self.counters.size_in_bytes
+
+    def add_files(self) -> pa.Table:
+        """The live files in the raw layout: as the log has them, physical names, JSON statistics."""
+        return self.state.raw().adds
+
+    def tombstones(self) -> pa.Table:
+        """The removed files the log still remembers, in the raw layout."""
+        return self.state.raw().removes
+
+    @cached_property
+    def _view(self) -> pa.Table:
+        from twinlake.log.file_view import view_files
+        from twinlake.log.lean import LeanFiles
+
+        return view_files(self.state.lean(LeanFiles(self.metadata)).adds, self.metadata)
+
+    def files(self, where: str | Expr | None = None) -> pa.Table:
+        """The live files that may hold rows matching ``where``, with statistics as columns."""
+        return self._view if where is None else self._view.filter(self._mask(where))
+
+    def adds(self, where: str | Expr | None = None) -> Iterator[AddFile]:
+        """The live files as actions, as they would be committed again."""
+        from twinlake.log.columns import adds_from
+
+        raw = self.add_files()
+        return adds_from(raw if where is None else raw.filter(self._mask(where)))
+
+    def _mask(self, where: str | Expr) -> Any:
+        from twinlake.log.file_view import file_stats
+        from twinlake.schema.predicates import parse_predicate, prune
+
+        expr = parse_predicate(where, self.schema) if isinstance(where, str) else where
+        return prune(expr, file_stats(self._view))
+
+    def live_files(self, paths: Iterable[str]) -> dict[str, AddFile]:
+        """The live files among ``paths`` (as the log spells them)."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from twinlake.log.columns import adds_from
+
+        wanted = pa.array(list(paths), pa.string())
+        raw = self.add_files()
+        found = raw.filter(pc.is_in(raw["path"], value_set=wanted))
+        return {add.path: add for add in adds_from(found)}
+
+    def advance(
+        self, version: int, actions: Sequence[Action], *, modified_ms: int | None = None
+    ) -> Snapshot:
+        """The snapshot one commit later; costs what the commit holds, not what the table holds."""
+        from twinlake.log.reconcile import columns_of_actions
+
+        protocol, metadata, info = self.protocol, self.metadata, None
+        transactions = dict[str, SetTransaction]()
+        domains = dict[str, DomainMetadata]()
+        for action in actions:
+            match action:
+                case Protocol():
+                    protocol = action
+                case Metadata():
+                    metadata = action
+                case SetTransaction():
+                    transactions[action.app_id] = action
+                case DomainMetadata():
+                    domains[action.domain] = action
+                case CommitInfo():
+                    info = action
+                case _:
+                    pass
+        known = self.known_counters
+        return Snapshot(
+            store=self.store,
+            version=version,
+            protocol=protocol,
+            metadata=metadata,
+            set_transactions={**self.set_transactions, **transactions}
+            if transactions
+            else self.set_transactions,
+            domains=_live_domains({**self.domains, **domains}) if domains else self.domains,
+            state=self.state.advance(columns_of_actions(version, actions)),
+            checkpoint=self.checkpoint,
+            commit_info=info,
+            modified_ms=modified_ms,
+            counters=known.after(actions) if known is not None else None,
+        )
+
+
+def _live_domains(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
+    return {name: domain for name, domain in domains.items() if not domain.removed}
+
+
+def count_files(raw: pa.Table) -> Counters:
+    """The totals of files in either layout."""
+    import pyarrow.compute as pc
+
+    cardinality = pc.struct_field(raw["deletion_vector"], "cardinality")
+    return Counters(
+        num_files=len(raw),
+        size_in_bytes=pc.sum(raw["size"]).as_py() or 0,
+        num_deletion_vectors=len(cardinality) - cardinality.null_count,
+        num_deleted_records=pc.sum(cardinality).as_py() or 0,
+    )
+
+
+def read_commit(store: Store, version: int) -> tuple[Action, ...]:
+    """The actions of one commit, nothing lost."""
+    key = commit_key(version)
+    return tuple(decode_lines(store.read(key), source=key))
+
+
+def read_commit_info(store: Store, version: int) -> CommitInfo | None:
+    """The commitInfo of a version, or None if the commit is gone or has none."""
+    try:
+        data = store.read(commit_key(version))
+    except StorageError as error:
+        if error.code == Code.STORAGE_NOT_FOUND:
+            return None
+        raise
+    # It is the first line wherever twinlake or Delta wrote it; others may put it anywhere.
+    lines = [line for line in data.split(b"\n") if b'"commitInfo"' in line]
+    for action in decode_lines(b"\n".join(lines), source=commit_key(version)):
+        if isinstance(action, CommitInfo):
+            return action
+    return None
+
+
+def check_complete(
+    version: int, protocol: Protocol | None, metadata: Metadata | None
+) -> tuple[Protocol, Metadata]:
+    """The two actions no table can be without."""
+    missing = [
+        name for name, value in (("protocol", protocol), ("metaData", metadata)) if value is None
+    ]
+    if protocol is None or metadata is None:
+        raise CorruptTable(
+            Code.LOG_CORRUPT,
+            f"The log up to version {version} holds no {' and no '.join(missing)} action.",
+            why="version 0 of every Delta table sets both",
+            fix="Restore the missing commits from a backup.",
+            delta_class="DELTA_STATE_RECOVER_ERROR",
+            fields={"missing": missing, "version": version},
+        )
+    return protocol, metadata
+

@@ -1,0 +1,101 @@
+"""Properties that steer the protocol and are never stored in the table's configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from twinlake.protocol._values import integer
+from twinlake.protocol.properties import (
+    FEATURE_PREFIX,
+    IGNORE_PROTOCOL_DEFAULTS,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+    canonical_key,
+    parse_properties,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Steering", "is_steering_key", "strip_steering"]
+
+_KEYS: Final = frozenset({MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS})
+_SESSION_PREFIX: Final = "spark.databricks.delta.properties.defaults."
+_SESSION_VERSIONS: Final = {
+    "minreaderversion": MIN_READER_VERSION,
+    "minwriterversion": MIN_WRITER_VERSION,
+}
+
+
+def is_steering_key(key: str) -> bool:
+    """Whether the property asks something of the protocol instead of describing the table."""
+    canonical = canonical_key(key)
+    return canonical in _KEYS or canonical.startswith(FEATURE_PREFIX)
+
+
+def strip_steering(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The configuration as it may be stored.
+
+    >>> strip_steering({"delta.feature.deletionVectors": "supported", "owner": "me"})
+    {'owner': 'me'}
+    """
+    return {key: value for key, value in configuration.items() if not is_steering_key(key)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steering:
+    """What a set of properties asks of the protocol."""
+
+    min_reader_version: int | None = None
+    min_writer_version: int | None = None
+    features: frozenset[str] = frozenset()
+    ignore_defaults: bool = False
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, str]) -> Steering:
+        """From table properties; wrong values raise as they do when they are set."""
+        asked = parse_properties({k: v for k, v in configuration.items() if is_steering_key(k)})
+        number = integer(0)
+        versions = {
+            key: number(asked[key])
+            for key in (MIN_READER_VERSION, MIN_WRITER_VERSION)
+            if key in asked
+        }
+        return cls(
+            min_reader_version=versions.get(MIN_READER_VERSION),
+            min_writer_version=versions.get(MIN_WRITER_VERSION),
+            features=frozenset(
+                key.removeprefix(FEATURE_PREFIX) for key in asked if key.startswith(FEATURE_PREFIX)
+            ),
+            ignore_defaults=asked.get(IGNORE_PROTOCOL_DEFAULTS, "").strip().lower() == "true",
+        )
+
+    @classmethod
+    def of_session(cls, settings: Mapping[str, str]) -> Steering:
+        """From a session's defaults for new tables (``...properties.defaults.*``)."""
+        found: dict[str, str] = {}
+        for key, value in settings.items():
+            if not key.lower().startswith(_SESSION_PREFIX):
+                continue
+            rest = key[len(_SESSION_PREFIX) :]
+            if rest.lower() in _SESSION_VERSIONS:
+                found[_SESSION_VERSIONS[rest.lower()]] = value
+            elif rest.lower().startswith("feature."):
+                found["delta." + rest] = value
+        return cls.of(found)
+
+    def over(self, defaults: Steering) -> Steering:
+        """This where it says something, else the defaults; features add up."""
+        if self.ignore_defaults:
+            return self
+        mine, other = self, defaults
+        return Steering(
+            min_reader_version=other.min_reader_version
+            if mine.min_reader_version is None
+            else mine.min_reader_version,
+            min_writer_version=other.min_writer_version
+            if mine.min_writer_version is None
+            else mine.min_writer_version,
+            features=mine.features | other.features,
+        )

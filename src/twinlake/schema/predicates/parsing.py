@@ -1,0 +1,581 @@
+"""SQL text to a predicate over the columns of a schema.
+
+sqlglot reads the text in Spark's dialect; a table of handlers turns its tree into ours. A node
+without a handler, or one whose handler gives up, becomes :class:`Opaque`: never an error, because
+Spark may well evaluate it, and never a reason to skip a file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from twinlake.errors import Code, UserError
+from twinlake.schema.paths import resolve_path
+from twinlake.schema.predicates.constants import (
+    Constant,
+    Domain,
+    Kind,
+    cast_constant,
+    comparable,
+    compare_constant,
+    compare_constants,
+    domain_of,
+    number,
+)
+from twinlake.schema.predicates.expressions import (
+    NULL,
+    Column,
+    Comparison,
+    Expr,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Op,
+    Opaque,
+    StartsWith,
+    all_of,
+    any_of,
+)
+from twinlake.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Array,
+    ColumnPath,
+    DataType,
+    Decimal,
+    Map,
+    Struct,
+    StructField,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    _Condition = Callable[["_Reader", exp.Expr], Expr | None]
+    _Read = Callable[["_Reader", exp.Expr], Constant | None]
+
+__all__ = ["parse_predicate"]
+
+_MAX_LENGTH: Final = 1_000_000
+_PREFIX_PATTERN: Final = re.compile(r"([^%_]*)%+", re.DOTALL)
+
+
+class TwinlakePredicate(Spark):
+    """Spark 4 reads a doubled quote inside a string as one quote."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+
+def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) -> Expr:
+    """The predicate that ``text`` spells over the columns of ``schema``.
+
+    ``timezone`` is the session's: texts without a zone are timestamps there.
+
+    >>> from twinlake.schema.types import DATE, Struct, StructField
+    >>> str(parse_predicate("d > '2024-1-31'", Struct((StructField("d", DATE),))))
+    "d > DATE '2024-01-31'"
+    """
+    if len(text) > _MAX_LENGTH:
+        raise _invalid(text, f"It has {len(text)} characters, more than {_MAX_LENGTH}.")
+    try:
+        return _Reader(text, schema, timezone).condition(_parse(text))
+    except RecursionError as error:
+        raise _invalid(text, "It is nested too deeply.") from error
+
+
+def _parse(text: str) -> exp.Expr:
+    logger = logging.getLogger("sqlglot")
+    try:
+        # As a condition, not as a statement: columns may be called comment, begin or cache.
+        trees = TwinlakePredicate().parse_into(exp.Condition, text)
+    except ParseError as error:
+        first: dict[str, Any] = error.errors[0] if error.errors else {}
+        raise _invalid(
+            text,
+            _readable(str(first.get("description") or error), first.get("highlight")),
+            line=first.get("line"),
+            column=first.get("col"),
+            near=first.get("highlight"),
+        ) from error
+    except TokenError as error:
+        raise _invalid(text, str(error)) from error
+    except (SqlglotError, ValueError, IndexError, AttributeError, TypeError, KeyError) as error:
+        logger.debug("could not parse a predicate", exc_info=True)
+        raise _invalid(text, f"It is not an SQL expression ({type(error).__name__}).") from error
+    if not trees or trees[0] is None:
+        raise _invalid(text, "It is empty.")
+    if len(trees) > 1:
+        raise _invalid(text, "It holds more than one expression.")
+    return trees[0]
+
+
+def _readable(description: str, near: str | None) -> str:
+    if description.startswith("Required keyword") and near:
+        return f"Something is missing after {near!r}."
+    return description.rstrip(".") + "."
+
+
+def _invalid(
+    text: str,
+    why: str,
+    *,
+    line: int | None = None,
+    column: int | None = None,
+    near: str | None = None,
+) -> UserError:
+    shown = text if len(text) <= 200 else text[:200] + "..."
+    where = f" at line {line}, column {column}" if line is not None else ""
+    fields: dict[str, Any] = {"predicate": shown}
+    fields |= {k: v for k, v in (("line", line), ("column", column), ("near", near)) if v}
+    return UserError(
+        Code.PREDICATE_INVALID,
+        f"Not a valid predicate{where}: {shown}",
+        why=why,
+        fix="Write a condition as in a WHERE clause of Spark SQL, e.g. day >= '2024-01-01'.",
+        delta_class="PARSE_SYNTAX_ERROR",
+        fields=fields,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A column as named in the text.
+
+    ``whole`` unless the text reaches deeper, into an array or a map; ``plain`` if its values can
+    be compared here.
+    """
+
+    column: Column
+    whole: bool
+    plain: bool
+
+
+_COMPARISONS: Final[dict[type[exp.Expr], Op]] = {
+    exp.EQ: Op.EQ,
+    exp.NullSafeEQ: Op.NULL_SAFE_EQ,
+    exp.NEQ: Op.NE,
+    exp.LT: Op.LT,
+    exp.LTE: Op.LE,
+    exp.GT: Op.GT,
+    exp.GTE: Op.GE,
+}
+_CAST_TARGETS: Final[dict[str, DataType]] = {
+    "TINYINT": BYTE,
+    "SMALLINT": SHORT,
+    "INT": INTEGER,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "BOOLEAN": BOOLEAN,
+    "BINARY": BINARY,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
+}
+# Statements and clauses that parse but are no conditions over the columns of a row.
+_FOREIGN: Final = (
+    exp.Query,
+    exp.DDL,
+    exp.DML,
+    exp.Drop,
+    exp.Command,
+    exp.Alias,
+    exp.Placeholder,
+    exp.Parameter,
+    exp.Star,
+)
+
+
+class _Reader:
+    """One pass over one tree."""
+
+    def __init__(self, text: str, schema: Struct, zone: dt.tzinfo) -> None:
+        self.text = text
+        self.schema = schema
+        self.zone = zone
+
+    def condition(self, node: exp.Expr) -> Expr:
+        """The node as something that is true, false or null."""
+        handler = _CONDITIONS.get(type(node))
+        found = handler(self, node) if handler is not None else None
+        return self.opaque(node) if found is None else found
+
+    def opaque(self, node: exp.Expr) -> Opaque:
+        for part in node.walk():
+            if isinstance(part, _FOREIGN):
+                raise _invalid(self.text, f"{type(part).__name__} cannot stand in a predicate.")
+        columns = frozenset(found.column.path for found in self.columns_in(node))
+        return Opaque(node.sql(dialect=TwinlakePredicate, comments=False), columns)
+
+    def columns_in(self, node: exp.Expr) -> Iterator[_Found]:
+        """The columns below a node, the longest spelling of each."""
+        pending: list[exp.Expr] = [node]
+        while pending:
+            part = pending.pop()
+            found = self.column(part)
+            if found is not None:
+                yield found
+            else:
+                pending.extend(part.iter_expressions())
+
+    def column(self, node: exp.Expr) -> _Found | None:
+        """The column the node names, None if it is something else."""
+        parts = _name_parts(node)
+        if parts is None:
+            return None
+        kind: DataType = self.schema
+        field: StructField | None = None
+        path: list[str] = []
+        for part in parts:
+            if isinstance(kind, Array | Map) or str(kind) == "variant":
+                # Spark reaches into these by element or by key: more than one value a row.
+                return _Found(Column(tuple(path), kind), whole=False, plain=False)
+            field = kind.get(part) if isinstance(kind, Struct) else None
+            if field is None:
+                resolve_path(self.schema, parts)  # raises, saying what there is instead
+                return None
+            path.append(field.name)
+            kind = field.type
+        plain = field is not None and comparable(field)
+        return _Found(Column(tuple(path), kind), whole=True, plain=plain)
+
+    def constant(self, node: exp.Expr) -> Constant | None:
+        """The constant the node spells, None if it is something else."""
+        handler = _CONSTANTS.get(type(node))
+        return handler(self, node) if handler is not None else None
+
+    def compare(self, left: exp.Expr, op: Op, right: exp.Expr) -> Expr | None:
+        """A comparison of any two nodes; None if it cannot be evaluated here."""
+        first, second = self.constant(left), self.constant(right)
+        if first is not None and second is not None:
+            return compare_constants(first, op, second)
+        if first is not None:
+            return self.compare(right, op.flipped, left)
+        found = self.column(_unwrapped(left))
+        if found is None:
+            return None
+        if second is not None:
+            if not found.plain and second.kind is not Kind.NULL:
+                return None
+            return compare_constant(found.column, op, second, self.zone)
+        other = self.column(_unwrapped(right))
+        if other is None or not (found.plain and other.plain):
+            return None
+        return _compare_columns(found.column, op, other.column)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while type(node) is exp.Paren:
+        node = node.this
+    return node
+
+
+def _name_parts(node: exp.Expr) -> ColumnPath | None:
+    match node:
+        case exp.Column():
+            if isinstance(node.this, exp.Star):
+                return None
+            return tuple(part.name for part in node.parts)
+        case exp.Dot(this=exp.Expr() as base, expression=exp.Identifier() as last):
+            parts = _name_parts(base)
+            return None if parts is None else (*parts, last.name)
+        case _:
+            return None
+
+
+def _compare_columns(left: Column, op: Op, right: Column) -> Expr | None:
+    domain = domain_of(left.type)
+    if domain is None or domain is not domain_of(right.type):
+        return None
+    match left.type, right.type:
+        case Decimal(p1, s1), Decimal(p2, s2) if max(p1 - s1, p2 - s2) + max(s1, s2) > 38:
+            return None
+        case _:
+            return Comparison(op, left, right)
+
+
+def _plain(node: exp.Expr, *names: str) -> bool:
+    """Whether the node has no arguments but these: an unknown one changes its meaning."""
+    return all(key in names or not value for key, value in node.args.items())
+
+
+def _comparison(reader: _Reader, node: exp.Expr) -> Expr | None:
+    if not _plain(node, "this", "expression"):
+        return None
+    return reader.compare(node.this, _COMPARISONS[type(node)], node.expression)
+
+
+def _distinct(reader: _Reader, node: exp.Expr) -> Expr | None:
+    found = reader.compare(node.this, Op.NULL_SAFE_EQ, node.expression)
+    return None if found is None else Not(found)
+
+
+def _paren(reader: _Reader, node: exp.Expr) -> Expr | None:
+    return reader.condition(node.this)
+
+
+def _not(reader: _Reader, node: exp.Expr) -> Expr | None:
+    return Not(reader.condition(node.this))
+
+
+def _chain(node: exp.Expr) -> list[exp.Expr]:
+    """The operands of a left-deep chain; a thousand ORs must not be a thousand calls."""
+    kind, operands = type(node), []
+    while type(node) is kind:
+        operands.append(node.expression)
+        node = node.this
+    return [node, *reversed(operands)]
+
+
+def _and(reader: _Reader, node: exp.Expr) -> Expr | None:
+    return all_of([reader.condition(part) for part in _chain(node)])
+
+
+def _or(reader: _Reader, node: exp.Expr) -> Expr | None:
+    return any_of([reader.condition(part) for part in _chain(node)])
+
+
+def _between(reader: _Reader, node: exp.Expr) -> Expr | None:
+    if not _plain(node, "this", "low", "high"):
+        return None
+    low = reader.compare(node.this, Op.GE, node.args["low"])
+    high = reader.compare(node.this, Op.LE, node.args["high"])
+    if low is None and high is None:
+        return None
+    whole = reader.opaque(node)
+    # The half that is understood still skips files; the other half is the whole, opaquely.
+    return all_of([low or whole, high or whole])
+
+
+def _in(reader: _Reader, node: exp.Expr) -> Expr | None:
+    if not _plain(node, "this", "expressions") or not node.expressions:
+        return None
+    parts = [reader.compare(node.this, Op.EQ, item) for item in node.expressions]
+    if any(part is None for part in parts):
+        return None
+    known = [part for part in parts if part is not None]
+    values: list[Literal] = []
+    columns: set[Column] = set()
+    for part in known:
+        match part:
+            case Comparison(_, left, Literal() as value):
+                columns.add(left)
+                values.append(value)
+            case Literal(value=None):
+                values.append(part)
+            case _:
+                return any_of(known)
+    if len(columns) != 1 or len(values) == 1:
+        return any_of(dict.fromkeys(known))
+    return In(columns.pop(), tuple(dict.fromkeys(values)))
+
+
+def _is(reader: _Reader, node: exp.Expr) -> Expr | None:
+    if not _plain(node, "this", "expression"):
+        return None
+    subject = _unwrapped(node.this)
+    match node.expression:
+        case exp.Boolean():
+            found = reader.column(subject)
+            if found is not None:
+                return reader.compare(subject, Op.NULL_SAFE_EQ, node.expression)
+            if type(subject) not in _CONDITIONS:
+                return None
+            inner = reader.condition(subject)
+            positive = inner if node.expression.this else Not(inner)
+            # Never null: true where the condition is, false where it is false or null.
+            return all_of([Not(IsNull(inner)), positive])
+        case exp.Null():
+            found = reader.column(subject)
+            if found is not None:
+                return IsNull(found.column) if found.whole else None
+            constant = reader.constant(subject)
+            if constant is not None:
+                return Literal(constant.kind is Kind.NULL, BOOLEAN)
+            if type(subject) not in _CONDITIONS:
+                return None
+            inner = reader.condition(subject)
+            if isinstance(inner, Literal):
+                return Literal(inner.value is None, BOOLEAN)
+            return IsNull(inner)
+        case _:
+            return None
+
+
+def _like(reader: _Reader, node: exp.Expr) -> Expr | None:
+    found, pattern = reader.column(_unwrapped(node.this)), reader.constant(node.expression)
+    if not _plain(node, "this", "expression", "negate"):
+        return None
+    if found is None or pattern is None or not isinstance(pattern.value, str):
+        return None
+    text = pattern.value
+    prefix = _PREFIX_PATTERN.fullmatch(text)
+    result: Expr
+    if not _is_text(found) or "\\" in text:
+        return None
+    if prefix is not None:
+        result = StartsWith(found.column, prefix[1])
+    elif not set(text) & set("%_"):
+        result = Comparison(Op.EQ, found.column, Literal(text, STRING))
+    else:
+        return None
+    return Not(result) if node.args.get("negate") else result
+
+
+def _starts_with(reader: _Reader, node: exp.Expr) -> Expr | None:
+    found, prefix = reader.column(_unwrapped(node.this)), reader.constant(node.expression)
+    if found is None or prefix is None or not _plain(node, "this", "expression"):
+        return None
+    if prefix.kind is Kind.NULL:
+        return NULL
+    if not _is_text(found) or not isinstance(prefix.value, str):
+        return None
+    return StartsWith(found.column, prefix.value)
+
+
+def _is_text(found: _Found) -> bool:
+    return found.plain and domain_of(found.column.type) is Domain.STRING
+
+
+def _boolean_column(reader: _Reader, node: exp.Expr) -> Expr | None:
+    found = reader.column(node)
+    if found is None or not found.plain:
+        return None
+    if found.column.type != BOOLEAN:
+        raise _invalid(reader.text, f"{found.column} is {found.column.type}, not a condition.")
+    return Comparison(Op.EQ, found.column, Literal(True, BOOLEAN))
+
+
+def _constant_condition(reader: _Reader, node: exp.Expr) -> Expr | None:
+    constant = reader.constant(node)
+    if constant is not None and constant.kind not in (Kind.BOOLEAN, Kind.NULL):
+        raise _invalid(reader.text, f"{node.sql(dialect=Spark)} is a value, not a condition.")
+    return None if constant is None else Literal(constant.value, BOOLEAN)
+
+
+def _text_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return Constant(Kind.STRING, node.name)
+    try:
+        return number(node.name)
+    except (ValueError, decimal.InvalidOperation):
+        return None
+
+
+def _boolean_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
+    return Constant(Kind.BOOLEAN, bool(node.this))
+
+
+def _null_literal(_reader: _Reader, _node: exp.Expr) -> Constant | None:
+    return Constant(Kind.NULL, None)
+
+
+def _hex_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
+    text = node.name
+    try:
+        return Constant(Kind.BINARY, bytes.fromhex(text.zfill(len(text) + len(text) % 2)))
+    except ValueError:
+        return None
+
+
+def _inner_constant(reader: _Reader, node: exp.Expr) -> Constant | None:
+    return reader.constant(node.this)
+
+
+def _negative(reader: _Reader, node: exp.Expr) -> Constant | None:
+    inner = reader.constant(node.this)
+    if inner is None or isinstance(inner.value, bool):
+        return None
+    match inner.value:
+        case int() | float():
+            return Constant(inner.kind, -inner.value)
+        case decimal.Decimal():
+            return Constant(inner.kind, inner.value.copy_negate())
+        case _:
+            return None
+
+
+def _adjacent(reader: _Reader, node: exp.Expr) -> Constant | None:
+    parts = [reader.constant(part) for part in node.expressions]
+    texts = [part.value for part in parts if part is not None and part.kind is Kind.STRING]
+    if len(texts) != len(parts):
+        return None
+    return Constant(Kind.STRING, "".join(map(str, texts)))
+
+
+def _cast(reader: _Reader, node: exp.Expr) -> Constant | None:
+    inner = reader.constant(node.this)
+    target = node.args.get("to")
+    if inner is None or not isinstance(target, exp.DataType) or not _plain(node, "this", "to"):
+        return None
+    kind = _cast_target(target)
+    return None if kind is None else cast_constant(inner, kind, reader.zone)
+
+
+def _cast_target(target: exp.DataType) -> DataType | None:
+    name = getattr(target.this, "name", "")
+    if name == "DECIMAL":
+        numbers = [part.name for part in target.expressions]
+        if not all(text.isdecimal() and len(text) < 4 for text in numbers) or len(numbers) > 2:
+            return None
+        return Decimal(*map(int, numbers))
+    return None if target.expressions else _CAST_TARGETS.get(name)
+
+
+_CONDITIONS: Final[dict[type[exp.Expr], _Condition]] = {
+    **dict.fromkeys(_COMPARISONS, _comparison),
+    exp.NullSafeNEQ: _distinct,
+    exp.Paren: _paren,
+    exp.Not: _not,
+    exp.And: _and,
+    exp.Or: _or,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Is: _is,
+    exp.Like: _like,
+    exp.StartsWith: _starts_with,
+    exp.Column: _boolean_column,
+    exp.Dot: _boolean_column,
+    exp.Boolean: _constant_condition,
+    exp.Null: _constant_condition,
+    exp.Literal: _constant_condition,
+    exp.Neg: _constant_condition,
+    exp.Cast: _constant_condition,
+    exp.TryCast: _constant_condition,
+}
+_CONSTANTS: Final[dict[type[exp.Expr], _Read]] = {
+    exp.Literal: _text_literal,
+    exp.RawString: _text_literal,
+    exp.Boolean: _boolean_literal,
+    exp.Null: _null_literal,
+    exp.HexString: _hex_literal,
+    exp.Paren: _inner_constant,
+    exp.Neg: _negative,
+    exp.Concat: _adjacent,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+}

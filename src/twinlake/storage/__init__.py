@@ -1,0 +1,53 @@
+"""Bytes under keys with an atomic create: local disk, S3, GCS, Azure, and memory with faults.
+
+``open_store`` makes a store from a path or a URL; ``resolve`` finds what a path of the log means.
+"""
+
+from twinlake.storage.interface import (
+    Committed,
+    Conflict,
+    CreateOutcome,
+    ObjectMeta,
+    OnDisk,
+    Reopenable,
+    Store,
+    Unknown,
+)
+from twinlake.storage.local import LocalStore
+from twinlake.storage.memory import Fault, FaultKind, FaultPlan, MemoryStore, SimulatedCrash
+from twinlake.storage.object_store import ObjectStore
+from twinlake.storage.opening import open_store, register_scheme, resolve, schemes
+from twinlake.storage.paths import (
+    Location,
+    check_key,
+    decode_path,
+    encode_path,
+    parse_location,
+)
+
+__all__ = [
+    "Committed",
+    "Conflict",
+    "CreateOutcome",
+    "Fault",
+    "FaultKind",
+    "FaultPlan",
+    "LocalStore",
+    "Location",
+    "MemoryStore",
+    "ObjectMeta",
+    "ObjectStore",
+    "OnDisk",
+    "Reopenable",
+    "SimulatedCrash",
+    "Store",
+    "Unknown",
+    "check_key",
+    "decode_path",
+    "encode_path",
+    "open_store",
+    "parse_location",
+    "register_scheme",
+    "resolve",
+    "schemes",
+]

@@ -1,0 +1,123 @@
+"""What twinlake asks of a store: bytes under keys, with an atomic create.
+
+Keys are relative to the store's root, decoded (never URL-encoded) and use ``/``.
+Conditional create is the one primitive that commits stand on. A store's answer is one of
+three values, because "unknown" is a real answer of an object store: the reply may be lost
+after the effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from twinlake.errors import StorageError
+
+__all__ = [
+    "Committed",
+    "Conflict",
+    "CreateOutcome",
+    "ObjectMeta",
+    "OnDisk",
+    "Reopenable",
+    "Store",
+    "Unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The object was created by this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The store says an object is already there.
+
+    It may be our own, written by an attempt whose reply was lost: settle by reading it back.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The store failed in a way that leaves open whether the object was created.
+
+    ``refusal`` is set where the store clearly said no (no permission, no such bucket): then
+    *this* call created nothing, though an earlier one may have.
+    """
+
+    reason: str
+    refusal: StorageError | None = field(default=None, compare=False)
+
+
+CreateOutcome = Committed | Conflict | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """One object of a listing."""
+
+    key: str
+    size: int
+    modified_ms: int
+
+
+class Store(Protocol):
+    """Bytes under keys. Every method may raise ``StorageError``."""
+
+    @property
+    def url(self) -> str:
+        """The root, as a URL without credentials and without a trailing slash."""
+        ...
+
+    def read(self, key: str) -> bytes:
+        """The whole object; ``StorageError`` with code STORAGE_NOT_FOUND if there is none."""
+        ...
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``start``."""
+        ...
+
+    def head(self, key: str) -> ObjectMeta | None:
+        """Size and time of one object, or None if there is none."""
+        ...
+
+    def list_from(self, folder: str, start_after: str = "") -> Iterator[ObjectMeta]:
+        """The objects directly or deeply below ``folder/`` whose key sorts after ``start_after``.
+
+        ``start_after`` is a full key (``folder/name``). Ascending by key.
+        """
+        ...
+
+    def create(self, key: str, data: bytes) -> CreateOutcome:
+        """Create the object if and only if none is there; never a partial object."""
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Create or replace the object, atomically."""
+        ...
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; one that is not there counts as deleted."""
+        ...
+
+
+@runtime_checkable
+class Reopenable(Protocol):
+    """A store that can open another root of its kind with its own settings."""
+
+    def reopen(self, url: str) -> Store:
+        """A store rooted at ``url``, which has the same scheme."""
+        ...
+
+
+@runtime_checkable
+class OnDisk(Protocol):
+    """A store whose objects are files that other code may open by path."""
+
+    def local_path(self, key: str) -> str:
+        """The path of the object in the file system."""
+        ...

@@ -1,0 +1,255 @@
+"""Changes of a table that are changes of its metadata: each a pure function of the old metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.commit import Operation, OperationName
+from twinlake.errors import Code, UserError
+from twinlake.protocol import canonical_key, parse_properties
+from twinlake.schema import (
+    add_column,
+    drop_column,
+    field_at,
+    move_column,
+    parse_field_ddl,
+    parse_path,
+    parse_predicate,
+    parse_type,
+    rename_column,
+    render_path,
+    resolve_path,
+    set_comment,
+    set_nullable,
+    type_to_json,
+    widen_column,
+)
+from twinlake.table.mapping import refuse_mapping_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from twinlake.protocol import Metadata
+    from twinlake.schema import Struct, StructField
+
+__all__ = ["Alteration"]
+
+CONSTRAINT_PREFIX: Final = "delta.constraints."
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """New metadata, and the operation that history will show for it."""
+
+    metadata: Metadata
+    operation: Operation
+
+
+def _operation(name: OperationName, **parameters: Any) -> Operation:
+    return Operation(name=name, parameters=parameters)
+
+
+def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alteration:
+    """Set properties; all wrong ones are reported at once."""
+    parsed = parse_properties(properties)
+    refuse_mapping_properties(frozenset(parsed))
+    constraints = sorted(key for key in parsed if key.startswith(CONSTRAINT_PREFIX))
+    if constraints:
+        raise UserError(
+            Code.PROPERTY_INVALID,
+            f"Constraints are not set as properties: {', '.join(constraints)}",
+            why="the rows that are there have to be checked first",
+            fix="Use add_constraint.",
+            delta_class="DELTA_ADD_CONSTRAINTS",
+            fields={"keys": constraints},
+        )
+    return Alteration(
+        metadata.with_configuration(parsed),
+        _operation(OperationName.SET_TBLPROPERTIES, properties=dict(sorted(parsed.items()))),
+    )
+
+
+def unset_properties(metadata: Metadata, keys: Iterable[str], *, if_exists: bool) -> Alteration:
+    """Take properties away."""
+    wanted = [canonical_key(key) for key in keys]
+    refuse_mapping_properties(frozenset(wanted))
+    missing = sorted(key for key in wanted if key not in metadata.configuration)
+    if missing and not if_exists:
+        raise UserError(
+            Code.PROPERTY_INVALID,
+            f"The table has no property {', '.join(missing)}.",
+            why="only what is set can be unset",
+            fix="Check the spelling, or pass if_exists=True.",
+            delta_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+            fields={"missing": missing},
+        )
+    return Alteration(
+        metadata.with_configuration({}, remove=wanted),
+        _operation(OperationName.UNSET_TBLPROPERTIES, properties=wanted, ifExists=if_exists),
+    )
+
+
+def add_columns(
+    metadata: Metadata, columns: Iterable[str], *, first: bool = False, after: str | None = None
+) -> Alteration:
+    """Add columns given as DDL with dotted paths, such as ``m.value.w INT``."""
+    schema, listed = metadata.schema, []
+    for text in columns:
+        parent, field = parse_field_ddl(text)
+        schema = add_column(schema, field, parent=parent, first=first, after=after)
+        listed.append({"column": _described(schema, render_path((*parent, field.name)))})
+    return Alteration(
+        metadata.with_schema(schema), _operation(OperationName.ADD_COLUMNS, columns=listed)
+    )
+
+
+def rename(metadata: Metadata, column: str, name: str) -> Alteration:
+    """Rename a column; the partition columns follow."""
+    path = resolve_path(metadata.schema, parse_path(column))
+    new = parse_path(name)[-1] if "." in name or "`" in name else name
+    schema = rename_column(metadata.schema, path, new, mode=metadata.column_mapping_mode)
+    partitions = metadata.partition_columns
+    if len(path) == 1:
+        partitions = tuple(new if p.casefold() == path[0].casefold() else p for p in partitions)
+    renamed = replace(metadata.with_schema(schema), partition_columns=partitions)
+    return Alteration(
+        renamed,
+        _operation(
+            OperationName.RENAME_COLUMN,
+            oldColumnPath=render_path(path),
+            newColumnPath=render_path((*path[:-1], new)),
+        ),
+    )
+
+
+def drop(metadata: Metadata, columns: Iterable[str]) -> Alteration:
+    """Drop columns; their data stays in the files and is never read again."""
+    schema, listed = metadata.schema, []
+    for column in columns:
+        path = resolve_path(schema, parse_path(column))
+        _refuse_constrained(metadata, column)
+        schema = drop_column(
+            schema,
+            path,
+            mode=metadata.column_mapping_mode,
+            partition_columns=metadata.partition_columns,
+        )
+        listed.append(render_path(path))
+    return Alteration(
+        metadata.with_schema(schema), _operation(OperationName.DROP_COLUMNS, columns=listed)
+    )
+
+
+def _refuse_constrained(metadata: Metadata, column: str) -> None:
+    path = resolve_path(metadata.schema, parse_path(column))
+    using = []
+    for key, text in metadata.configuration.items():
+        if key.startswith(CONSTRAINT_PREFIX):
+            named = parse_predicate(text, metadata.schema).columns()
+            if any(other[: len(path)] == path for other in named):
+                using.append(key.removeprefix(CONSTRAINT_PREFIX))
+    if using:
+        raise UserError(
+            Code.SCHEMA_EVOLUTION,
+            f"Cannot drop column {render_path(path)}.",
+            why=f"CHECK constraint(s) use it: {', '.join(sorted(using))}",
+            fix="Drop the constraint(s) first.",
+            delta_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+            fields={"column": render_path(path), "constraints": sorted(using)},
+        )
+
+
+def widen(metadata: Metadata, column: str, kind: str) -> Alteration:
+    """Give a column, element, key or value a wider type; old files are read as the new type."""
+    if not metadata.flag("delta.enableTypeWidening"):
+        raise UserError(
+            Code.SCHEMA_EVOLUTION,
+            f"Cannot change the type of {column}.",
+            why="type widening is not enabled on this table",
+            fix="Set delta.enableTypeWidening = true first.",
+            delta_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+        )
+    path = resolve_path(metadata.schema, parse_path(column))
+    schema = widen_column(metadata.schema, path, parse_type(kind))
+    return _changed(metadata, schema, path[0])
+
+
+def alter(
+    metadata: Metadata,
+    column: str,
+    *,
+    nullable: bool | None,
+    comment: str | None,
+    first: bool,
+    after: str | None,
+) -> Alteration:
+    """Change nullability, comment or place of a column; what is None stays."""
+    path = resolve_path(metadata.schema, parse_path(column))
+    schema = metadata.schema
+    if nullable is not None:
+        schema = set_nullable(schema, path, nullable)
+    if comment is not None:
+        schema = set_comment(schema, path, comment or None)
+    if first or after is not None:
+        schema = move_column(schema, path, first=first, after=after)
+    return _changed(metadata, schema, render_path(path))
+
+
+def _changed(metadata: Metadata, schema: Struct, column: str) -> Alteration:
+    described = _described(schema, column)
+    return Alteration(
+        metadata.with_schema(schema), _operation(OperationName.CHANGE_COLUMN, column=described)
+    )
+
+
+def _described(schema: Struct, column: str) -> dict[str, Any]:
+    field: StructField = field_at(schema, parse_path(column))
+    return {
+        "name": column,
+        "type": type_to_json(field.type),
+        "nullable": field.nullable,
+        "metadata": dict(field.metadata),
+    }
+
+
+def add_constraint(metadata: Metadata, name: str, expression: str) -> Alteration:
+    """Record a CHECK constraint; the caller has made sure that the rows satisfy it."""
+    key = f"{CONSTRAINT_PREFIX}{name}"
+    taken = {k.casefold() for k in metadata.configuration}
+    if not name or key.casefold() in taken:
+        raise UserError(
+            Code.CONSTRAINT,
+            f"Cannot add constraint {name!r}.",
+            why="a constraint of that name is already there" if name else "it needs a name",
+            fix="Drop the old one first, or choose another name.",
+            delta_class="DELTA_CONSTRAINT_ALREADY_EXISTS",
+            fields={"constraint": name},
+        )
+    parse_predicate(expression, metadata.schema)
+    return Alteration(
+        metadata.with_configuration({key: expression}),
+        _operation(OperationName.ADD_CONSTRAINT, name=name, expr=expression),
+    )
+
+
+def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Alteration:
+    """Take a CHECK constraint away."""
+    folded = f"{CONSTRAINT_PREFIX}{name}".casefold()
+    keys = [key for key in metadata.configuration if key.casefold() == folded]
+    if not keys and not if_exists:
+        raise UserError(
+            Code.CONSTRAINT,
+            f"There is no constraint {name!r}.",
+            why="constraint names are compared ignoring case",
+            fix="Look at the properties delta.constraints.* for the names that are there.",
+            delta_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
+            fields={"constraint": name},
+        )
+    expression = metadata.configuration[keys[0]] if keys else None
+    return Alteration(
+        metadata.with_configuration({}, remove=keys),
+        _operation(
+            OperationName.DROP_CONSTRAINT, name=name, expr=expression, existed=bool(keys)
+        ),
+    )

@@ -1,0 +1,127 @@
+"""Making a new table: version 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from twinlake.actions import DomainMetadata
+from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.errors import Code, UserError
+from twinlake.protocol import Metadata, parse_properties
+from twinlake.schema import (
+    Struct,
+    check_schema,
+    parse_ddl,
+    parse_path,
+    physical_path,
+    render_schema,
+    resolve_path,
+    type_at,
+)
+from twinlake.table.mapping import mapped, refuse_mapping_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from twinlake.commit import CommitResult, PostCommitHook
+    from twinlake.runtime import Runtime
+    from twinlake.storage import Store
+
+__all__ = ["create_table"]
+
+CLUSTERING_DOMAIN = "delta.clustering"
+
+
+def create_table(
+    store: Store,
+    schema: Struct | str,
+    *,
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    properties: Mapping[str, object],
+    name: str | None,
+    description: str | None,
+    policy: str,
+    runtime: Runtime,
+    hooks: Iterable[PostCommitHook],
+) -> CommitResult:
+    """Write version 0."""
+    struct = parse_ddl(schema) if isinstance(schema, str) else schema
+    if not isinstance(struct, Struct):
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"A {type(schema).__name__} is not a schema.",
+            fix="Give DDL text such as 'id INT, name STRING', or a twinlake.schema.Struct.",
+        )
+    parsed = parse_properties(properties)
+    refuse_mapping_properties(frozenset(parsed))
+    if cluster_by:
+        parsed.setdefault("delta.feature.clustering", "supported")
+    metadata = Metadata(
+        id=str(runtime.ids.uuid()),
+        name=name,
+        description=description,
+        schema_string=render_schema(struct),
+        partition_columns=_partitions(struct, partition_by, cluster_by),
+        configuration=parsed,
+        created_time=runtime.clock.now_ms(),
+    )
+    check_schema(
+        struct, mode=metadata.column_mapping_mode, partition_columns=metadata.partition_columns
+    )
+    metadata = mapped(None, metadata, runtime.ids)
+    operation = Operation(
+        name=OperationName.CREATE_TABLE,
+        parameters={
+            "partitionBy": list(metadata.partition_columns),
+            "clusterBy": list(cluster_by),
+            "description": description,
+            "isManaged": False,
+            "properties": parsed,
+        },
+    )
+    options = CommitOptions(policy=policy, system_domains=frozenset({CLUSTERING_DOMAIN}))
+    transaction = Transaction.for_new_table(store, operation, runtime, hooks, options=options)
+    transaction.update_metadata(metadata)
+    if cluster_by:
+        transaction.add(clustering_domain(metadata, cluster_by))
+    return transaction.commit()
+
+
+def clustering_domain(metadata: Metadata, columns: Sequence[str]) -> DomainMetadata:
+    """The system's record of the clustering columns, by physical path."""
+    mode = metadata.column_mapping_mode
+    paths: list[Any] = []
+    for column in columns:
+        path = resolve_path(metadata.schema, parse_path(column))
+        if isinstance(type_at(metadata.schema, path), Struct):
+            raise UserError(
+                Code.SCHEMA_INVALID,
+                f"The table cannot be clustered by {column}.",
+                why="it is a struct, and only its leaves have an order",
+                fix="Name a column inside it.",
+                delta_class="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+            )
+        paths.append(list(physical_path(metadata.schema, path, mode)))
+    text = msgspec.json.encode({"clusteringColumns": paths, "domainName": CLUSTERING_DOMAIN})
+    return DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=text.decode(), removed=False)
+
+
+def _partitions(
+    schema: Struct, partition_by: Sequence[str], cluster_by: Sequence[str]
+) -> tuple[str, ...]:
+    if partition_by and cluster_by:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            "A table is partitioned or clustered, not both.",
+            fix="Leave out partition_by or cluster_by.",
+            delta_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        )
+    found = (schema.get(name) for name in partition_by)
+    # The schema's own spelling is what the log must name; what is missing is reported later.
+    return tuple(
+        field.name if field is not None else name
+        for field, name in zip(found, partition_by, strict=True)
+    )

@@ -1,0 +1,95 @@
+"""One screen about a table: what ``DESCRIBE DETAIL`` would say, and what it leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from twinlake.protocol import is_secret
+from twinlake.schema import render_ddl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.log import Snapshot
+
+__all__ = ["Detail", "clustering_columns", "describe", "shown_properties"]
+
+_CLUSTERING_DOMAIN = "delta.clustering"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """A table at one version, described."""
+
+    location: str
+    id: str
+    name: str | None
+    description: str | None
+    version: int
+    created_at: int | None
+    last_modified: int
+    columns: str
+    partition_columns: tuple[str, ...]
+    clustering_columns: tuple[str, ...]
+    num_files: int
+    size_in_bytes: int
+    num_deletion_vectors: int
+    min_reader_version: int
+    min_writer_version: int
+    features: tuple[str, ...]
+    properties: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def describe(snapshot: Snapshot) -> Detail:
+    """The detail record of a snapshot; values that look like credentials are masked."""
+    metadata, counters = snapshot.metadata, snapshot.counters
+    return Detail(
+        location=snapshot.store.url,
+        id=metadata.id,
+        name=metadata.name,
+        description=metadata.description,
+        version=snapshot.version,
+        created_at=metadata.created_time,
+        last_modified=snapshot.timestamp_ms,
+        columns=render_ddl(metadata.schema),
+        partition_columns=metadata.partition_columns,
+        clustering_columns=clustering_columns(snapshot),
+        num_files=counters.num_files,
+        size_in_bytes=counters.size_in_bytes,
+        num_deletion_vectors=counters.num_deletion_vectors,
+        min_reader_version=snapshot.protocol.min_reader_version,
+        min_writer_version=snapshot.protocol.min_writer_version,
+        features=tuple(sorted(snapshot.protocol.feature_names)),
+        properties=shown_properties(metadata.configuration),
+    )
+
+
+def shown_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Properties fit for showing: sorted, credentials masked."""
+    return {
+        key: "********" if is_secret(key) else configuration[key] for key in sorted(configuration)
+    }
+
+
+def clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:
+    """The clustering columns by logical dotted path, from the system's domain."""
+    from twinlake.schema import logical_path, render_path
+
+    domain = snapshot.domains.get(_CLUSTERING_DOMAIN)
+    if domain is None:
+        return ()
+    try:
+        listed = msgspec.json.decode(domain.configuration).get("clusteringColumns", [])
+    except (msgspec.DecodeError, AttributeError):
+        return ()
+    # Spark writes each column as a list of path parts; the protocol's sample shows flat strings.
+    parts = [tuple(c) if isinstance(c, list) else (c,) for c in listed]
+    mode = snapshot.metadata.column_mapping_mode
+    return tuple(render_path(logical_path(snapshot.schema, part, mode)) for part in parts)

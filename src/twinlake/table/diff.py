@@ -1,0 +1,168 @@
+"""What changed between two versions, in the words of tables rather than of log lines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from twinlake.schema import StructField, render_path, render_type, walk_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from twinlake.log import Snapshot
+    from twinlake.log.history import CommitRecord
+    from twinlake.schema import ColumnPath, Struct
+
+__all__ = ["ColumnChange", "Diff", "FileChange", "PropertyChange", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file that came or went, or whose deletion vector changed."""
+
+    change: str
+    path: str
+    size: int
+    num_records: int | None
+    deleted_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """One column that came, went or changed; ``before`` and ``after`` are DDL."""
+
+    change: str
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyChange:
+    """One property; None means unset."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """Everything that differs between version ``before`` and version ``after``."""
+
+    before: int
+    after: int
+    protocol_before: str
+    protocol_after: str
+    features_added: tuple[str, ...]
+    features_dropped: tuple[str, ...]
+    columns: tuple[ColumnChange, ...]
+    properties: tuple[PropertyChange, ...]
+    files: tuple[FileChange, ...]
+    commits: tuple[CommitRecord, ...]
+
+    @property
+    def rows_added(self) -> int | None:
+        """Live rows gained (negative: lost), or None where a file has no statistics."""
+        total = 0
+        for change in self.files:
+            if change.num_records is None:
+                return None
+            live = change.num_records - change.deleted_records
+            total += live if change.change == "added" else -live
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = asdict(self)
+        plain["commits"] = [record.to_dict() for record in self.commits]
+        plain["rows_added"] = self.rows_added
+        return plain
+
+
+def compare(old: Snapshot, new: Snapshot, commits: tuple[CommitRecord, ...]) -> Diff:
+    """The difference of two snapshots of one table."""
+    had, has = old.protocol.feature_names, new.protocol.feature_names
+    return Diff(
+        before=old.version,
+        after=new.version,
+        protocol_before=str(old.protocol),
+        protocol_after=str(new.protocol),
+        features_added=tuple(sorted(has - had)),
+        features_dropped=tuple(sorted(had - has)),
+        columns=tuple(_columns(old.schema, new.schema)),
+        properties=tuple(_properties(old.metadata.configuration, new.metadata.configuration)),
+        files=tuple(_files(old, new)),
+        commits=commits,
+    )
+
+
+def _properties(old: Mapping[str, str], new: Mapping[str, str]) -> list[PropertyChange]:
+    keys = sorted(old.keys() | new.keys())
+    return [PropertyChange(k, old.get(k), new.get(k)) for k in keys if old.get(k) != new.get(k)]
+
+
+def _columns(old: Struct, new: Struct) -> list[ColumnChange]:
+    before, after = dict(walk_fields(old)), dict(walk_fields(new))
+    changes = [
+        ColumnChange("added", render_path(p), None, _ddl(f))
+        for p, f in after.items()
+        if p not in before and _parent(p) in (before.keys() | {()})
+    ]
+    changes += [
+        ColumnChange("dropped", render_path(p), _ddl(f), None)
+        for p, f in before.items()
+        if p not in after and _parent(p) in (after.keys() | {()})
+    ]
+    changes += [
+        ColumnChange("changed", render_path(p), _ddl(before[p]), _ddl(f))
+        for p, f in after.items()
+        if p in before and _ddl(f) != _ddl(before[p])
+    ]
+    return changes
+
+
+def _parent(path: ColumnPath) -> ColumnPath:
+    """The nearest struct field above: what was added with its parent is not listed again."""
+    above = path[:-1]
+    while above and above[-1] in ("element", "key", "value"):
+        above = above[:-1]
+    return above
+
+
+def _ddl(field: StructField) -> str:
+    comment = field.metadata.get("comment")
+    return (
+        render_type(field.type)
+        + ("" if field.nullable else " NOT NULL")
+        + (f" COMMENT {comment!r}" if comment else "")
+    )
+
+
+def _files(old: Snapshot, new: Snapshot) -> list[FileChange]:
+    import pyarrow.compute as pc
+
+    from twinlake.log.columns import file_keys
+
+    before, after = old.files(), new.files()
+    before_keys, after_keys = file_keys(before), file_keys(after)
+    gone = before.filter(pc.invert(pc.is_in(before_keys, value_set=after_keys)))
+    came = after.filter(pc.invert(pc.is_in(after_keys, value_set=before_keys)))
+    return [*_changes("removed", gone), *_changes("added", came)]
+
+
+def _changes(change: str, files: pa.Table) -> list[FileChange]:
+    rows = files.select(["path", "size", "num_records", "deletion_vector"]).to_pylist()
+    return [
+        FileChange(
+            change,
+            row["path"],
+            row["size"],
+            row["num_records"],
+            row["deletion_vector"]["cardinality"] if row["deletion_vector"] else 0,
+        )
+        for row in rows
+    ]

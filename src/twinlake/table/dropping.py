@@ -1,0 +1,238 @@
+"""DROP FEATURE, in both of its modes.
+
+Fast (the default): stop the feature, put a barrier of checkpoints before what it left in the
+history, lower the protocol, and ask cleanup to keep the barrier (``checkpointProtection``).
+With truncation: stop the feature, wait until history is old enough to be deleted, delete it, prove
+that nothing is left, lower the protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.actions import DomainMetadata
+from twinlake.commit import (
+    CommitOptions,
+    Operation,
+    OperationName,
+    Transaction,
+    client_context,
+)
+from twinlake.errors import Code, UserError
+from twinlake.log import cleanup_log, load_snapshot, read_commit, write_checkpoint
+from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
+from twinlake.table.traces import files_in_the_way, leaves_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from twinlake.actions import Action
+    from twinlake.commit import Change, PostCommitHook, Winner
+    from twinlake.log import Snapshot
+    from twinlake.protocol import DropPlan
+    from twinlake.runtime import Runtime
+
+__all__ = ["FeatureDrop"]
+
+_TRUNCATION_RETENTION: Final = "delta.dropFeatureTruncateHistory.retentionDuration"
+_MINUTE_MS: Final = 60_000
+
+
+class FeatureDrop:
+    """One DROP FEATURE, step by step; every step is a commit that leaves a valid table."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        feature: str,
+        *,
+        truncate_history: bool,
+        runtime: Runtime,
+        hooks: Iterable[PostCommitHook],
+    ) -> None:
+        self._snapshot = snapshot
+        self._runtime = runtime
+        self._hooks = tuple(hooks)
+        self._plan: DropPlan = plan_drop(
+            snapshot.protocol, snapshot.metadata, feature, truncate_history=truncate_history
+        )
+        self._work: dict[Work, Callable[[], bool]] = {
+            Work.RECOMMIT_WITHOUT_ROW_IDS: self._forget_row_ids,
+            Work.CLASSIC_CHECKPOINT: self._leave_v2_checkpoint,
+        }
+
+    def run(self) -> Snapshot:
+        """Do it; returns the table without the feature."""
+        self._refuse_rewrite()
+        changed = self._prepare()
+        changed = self._work.get(self._plan.work, lambda: False)() or changed
+        for _ in range(self._plan.barriers):
+            self._commit(self._operation(OperationName.EMPTY_COMMIT))
+            write_checkpoint(self._snapshot, runtime=self._runtime)
+        if self._plan.truncate_history:
+            self._truncate(changed=changed)
+        return self._downgrade()
+
+    def _operation(self, name: OperationName = OperationName.DROP_FEATURE) -> Operation:
+        return Operation(
+            name=name,
+            parameters={
+                "featureName": self._plan.feature,
+                "truncateHistory": self._plan.truncate_history,
+            },
+        )
+
+    def _commit(
+        self, operation: Operation, *actions: Action, options: CommitOptions | None = None
+    ) -> None:
+        transaction = Transaction(
+            self._snapshot,
+            operation,
+            self._runtime,
+            self._hooks,
+            options=options or CommitOptions(),
+        )
+        self._snapshot = transaction.add(*actions).commit().snapshot
+
+    def _refuse_rewrite(self) -> None:
+        files = files_in_the_way(self._plan.feature, self._snapshot)
+        if self._plan.needs_rewrite and files:
+            raise UserError(
+                Code.SPARK_REQUIRED,
+                f"Dropping {self._plan.feature} has to rewrite {files} file(s) first.",
+                why=f"it must {self._plan.work.value}, which takes a data engine",
+                fix="Rewrite them with an engine that can (in Delta Spark: REORG TABLE ... APPLY "
+                "(PURGE)), then drop the feature again.",
+                fields={"feature": self._plan.feature, "files": files},
+            )
+
+    def _prepare(self) -> bool:
+        """Stop new traces from coming in; says whether anything had to be changed."""
+        metadata = self._plan.prepare(self._snapshot.metadata)
+        if metadata == self._snapshot.metadata:
+            return False
+        changed = dict(self._plan.first_set) | dict.fromkeys(self._plan.first_unset)
+        operation = Operation(
+            name=OperationName.SET_TBLPROPERTIES
+            if self._plan.first_set
+            else OperationName.UNSET_TBLPROPERTIES,
+            parameters={"properties": changed},
+        )
+        self._commit(operation, metadata)
+        return True
+
+    def _forget_row_ids(self) -> bool:
+        adds = [
+            msgspec.structs.replace(
+                add, base_row_id=None, default_row_commit_version=None, data_change=False
+            )
+            for add in self._snapshot.adds()
+            if add.base_row_id is not None or add.default_row_commit_version is not None
+        ]
+        if adds:
+            self._commit(Operation(name=OperationName.ROW_TRACKING_UNBACKFILL), *adds)
+        return bool(adds)
+
+    def _leave_v2_checkpoint(self) -> bool:
+        """Make sure that the current state is not read from a V2 checkpoint any more."""
+        found = load_snapshot(self._snapshot.store, self._snapshot.version)
+        if not found.has_v2_checkpoint:
+            return False
+        self._commit(self._operation(OperationName.EMPTY_COMMIT))
+        write_checkpoint(self._snapshot, runtime=self._runtime)
+        return True
+
+    def _truncate(self, *, changed: bool) -> None:
+        plan, metadata = self._plan, self._snapshot.metadata
+        retention = property_value(metadata, _TRUNCATION_RETENTION)
+        if changed and retention:
+            self._wait(
+                "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+                "the feature was in use until now, and the history that shows it is younger than "
+                f"{_TRUNCATION_RETENTION}",
+            )
+        cleanup_log(
+            self._snapshot,
+            runtime=self._runtime,
+            retention_ms=retention,
+            granularity_ms=_MINUTE_MS if retention else 1,
+        )
+        if plan.work is Work.TRUNCATE_HISTORY:
+            left = self._unprotected_history()
+        else:
+            left = self._traces()
+        if left:
+            self._wait(
+                "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST",
+                f"versions {', '.join(map(str, left[:5]))} of the history still show it",
+            )
+
+    def _wait(self, delta_class: str, why: str) -> None:
+        raise UserError(
+            Code.FEATURE_DROP,
+            f"{self._plan.feature} cannot be dropped yet.",
+            why=why,
+            fix="Run the same command again when that history may be deleted, or drop the feature "
+            "without truncating history.",
+            delta_class=delta_class,
+            fields={"feature": self._plan.feature},
+        )
+
+    def _remaining(self) -> list[int]:
+        from twinlake.log.listing import list_log
+        from twinlake.log.names import Kind
+
+        files = list_log(self._snapshot.store)
+        return [file.version for file in files if file.kind is Kind.COMMIT]
+
+    def _unprotected_history(self) -> list[int]:
+        before = property_value(self._snapshot.metadata, PROTECTION_PROPERTY) or 0
+        return [version for version in self._remaining() if version < before]
+
+    def _traces(self) -> list[int]:
+        store, feature = self._snapshot.store, self._plan.feature
+        versions = self._remaining()
+        found = [
+            version
+            for version in versions
+            if any(leaves_trace(feature, action) for action in read_commit(store, version))
+        ]
+        if versions and not found:
+            # The earliest state may come from a checkpoint whose own commits are gone.
+            earliest = load_snapshot(store, versions[0])
+            state: list[Action] = [earliest.metadata, *earliest.adds()]
+            if any(leaves_trace(feature, action) for action in state):
+                found.append(versions[0])
+        return found
+
+    def _downgrade(self) -> Snapshot:
+        plan, snapshot = self._plan, self._snapshot
+        metadata = plan.downgrade(snapshot.metadata, version=snapshot.version + 1)
+        names = set(snapshot.domains) if "*" in plan.domains else set(plan.domains)
+        tombstones = [
+            DomainMetadata(domain=name, configuration=domain.configuration, removed=True)
+            for name, domain in sorted(snapshot.domains.items())
+            if name in names
+        ]
+        # The plan was made before the commits above, which may have changed the protocol.
+        lowered = plan_drop(
+            snapshot.protocol,
+            snapshot.metadata,
+            plan.feature,
+            truncate_history=plan.truncate_history,
+        ).protocol
+        options = CommitOptions(
+            system_domains=frozenset(names),
+            context=client_context(revalidate=self._revalidate),
+        )
+        changed: list[Any] = [metadata] if metadata != snapshot.metadata else []
+        self._commit(self._operation(), lowered, *changed, *tombstones, options=options)
+        return self._snapshot
+
+    def _revalidate(self, _: Change, winner: Winner) -> str | None:
+        """Why the table is not fit for the downgrade any more after a concurrent commit."""
+        if any(leaves_trace(self._plan.feature, action) for action in winner.actions):
+            return f"version {winner.version} used {self._plan.feature} again"
+        return None

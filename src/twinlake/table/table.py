@@ -1,0 +1,448 @@
+"""``Table``: what a person does to a table without moving rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.errors import Code, UserError
+from twinlake.log import CACHE, load_snapshot
+from twinlake.runtime import Runtime
+from twinlake.storage import open_store
+from twinlake.table import alterations
+from twinlake.table.creation import create_table
+from twinlake.table.mapping import mapped
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    import pyarrow as pa
+
+    from twinlake.actions import Action, Metadata, Protocol
+    from twinlake.commit import CommitResult, HookWarning
+    from twinlake.log import CommitRecord, Snapshot
+    from twinlake.schema import Struct
+    from twinlake.storage import Store
+    from twinlake.table.alterations import Alteration
+    from twinlake.table.detail import Detail
+    from twinlake.table.diff import Diff
+
+__all__ = ["Table"]
+
+
+class Table:
+    """A Delta table at one version. Every change returns the table at the new version.
+
+    >>> import tempfile
+    >>> t = Table.create(tempfile.mkdtemp(), "id INT, name STRING")
+    >>> t = t.set_properties({"delta.appendOnly": "true"})
+    >>> t.version, str(t.protocol)
+    (1, '1,2')
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        policy: str = "bundled",
+        runtime: Runtime | None = None,
+        warnings: tuple[HookWarning, ...] = (),
+    ) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self._runtime = runtime or Runtime()
+        self.warnings = warnings
+        """Post-commit work that failed after the change that made this value; the change stands."""
+
+    # Opening and creating
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        version: int | None = None,
+        timestamp: str | int | dt.datetime | dt.date | None = None,
+        *,
+        policy: str = "bundled",
+        durable: bool = True,
+        options: Mapping[str, str] | None = None,
+        runtime: Runtime | None = None,
+    ) -> Table:
+        """Open a table at its latest version, at ``version``, or as it was at ``timestamp``.
+
+        ``durable=False`` gives up syncing local commits to disk; ``options`` go to the object store.
+        """
+        store = _store(os.fspath(path), durable, options)
+        if version is not None and timestamp is not None:
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                "A version and a timestamp cannot be given together.",
+                fix="Give one of them.",
+            )
+        snapshot = CACHE.latest(store) if version is None else load_snapshot(store, version)
+        table = cls(snapshot, policy=policy, runtime=runtime)
+        table._check_readable()
+        if timestamp is not None:
+            from twinlake.log import version_at
+
+            return table.at(version_at(store, snapshot, timestamp))
+        return table
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        schema: Struct | str,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, object] | None = None,
+        *,
+        cluster_by: Sequence[str] = (),
+        name: str | None = None,
+        description: str | None = None,
+        if_not_exists: bool = False,
+        policy: str = "bundled",
+        durable: bool = True,
+        options: Mapping[str, str] | None = None,
+        runtime: Runtime | None = None,
+    ) -> Table:
+        """Create a table from DDL text or a schema value."""
+        store = _store(os.fspath(path), durable, options)
+        runtime = runtime or Runtime()
+        if if_not_exists and _exists(store):
+            return cls.open(path, policy=policy, durable=durable, options=options, runtime=runtime)
+        CACHE.forget(store.url)
+        result = create_table(
+            store,
+            schema,
+            partition_by=tuple(partition_by),
+            cluster_by=tuple(cluster_by),
+            properties=properties or {},
+            name=name,
+            description=description,
+            policy=policy,
+            runtime=runtime,
+            hooks=DEFAULT_HOOKS,
+        )
+        return cls(result.snapshot, policy=policy, runtime=runtime)._became(result)
+
+    @staticmethod
+    def exists(
+        path: str | os.PathLike[str], *, options: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether there is a Delta table at the path."""
+        return _exists(_store(os.fspath(path), True, options))
+
+    def refresh(self) -> Table:
+        """The table at its latest version."""
+        return self._with(CACHE.latest(self._snapshot.store))
+
+    def at(self, version: int) -> Table:
+        """The table at another version."""
+        if version == self.version:
+            return self
+        return self._with(load_snapshot(self._snapshot.store, version))
+
+    def _with(self, snapshot: Snapshot, warnings: tuple[HookWarning, ...] = ()) -> Table:
+        return Table(snapshot, policy=self._policy, runtime=self._runtime, warnings=warnings)
+
+    def _became(self, result: CommitResult) -> Table:
+        CACHE.offer(result.snapshot)
+        return self._with(result.snapshot, result.warnings)
+
+    # Values
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot behind this value."""
+        return self._snapshot
+
+    @property
+    def location(self) -> str:
+        """The table's root as a URL."""
+        return self._snapshot.store.url
+
+    @property
+    def version(self) -> int:
+        """The Delta version this value shows."""
+        return self._snapshot.version
+
+    @property
+    def metadata(self) -> Metadata:
+        """Name, schema, partitioning and configuration."""
+        return self._snapshot.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """What clients must support."""
+        return self._snapshot.protocol
+
+    @property
+    def schema(self) -> Struct:
+        """The columns."""
+        return self._snapshot.schema
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The stored configuration."""
+        return self._snapshot.metadata.configuration
+
+    def __repr__(self) -> str:
+        from twinlake.table.rendering import one_line
+
+        return one_line(self._snapshot)
+
+    def _repr_html_(self) -> str:
+        from twinlake.table.rendering import html
+
+        return html(self._snapshot)
+
+    # Looking
+
+    def files(self, where: str | None = None) -> pa.Table:
+        """The live files that may hold rows matching ``where``, statistics as columns."""
+        return self._snapshot.files(where)
+
+    def history(self, limit: int | None = None) -> list[CommitRecord]:
+        """The commits up to this version, newest first."""
+        from twinlake.log import history
+
+        return history(self._snapshot.store, self._snapshot, limit)
+
+    def detail(self) -> Detail:
+        """One record about the table."""
+        from twinlake.table.detail import describe
+
+        return describe(self._snapshot)
+
+    def diff(self, v1: int, v2: int | None = None) -> Diff:
+        """What changed from version ``v1`` to ``v2`` (by default this one)."""
+        from twinlake.table.diff import compare
+
+        old, new = self.at(v1), self.at(self.version if v2 is None else v2)
+        low, high = sorted((old.version, new.version))
+        upper = new if new.version == high else old
+        commits = tuple(r for r in upper.history(high - low) if r.version > low)
+        return compare(old._snapshot, new._snapshot, commits)
+
+    # Changing metadata
+
+    def set_properties(self, properties: Mapping[str, object]) -> Table:
+        """Set table properties; the protocol grows as far as they need."""
+        return self._alter(alterations.set_properties(self.metadata, properties))
+
+    def unset_properties(self, keys: Iterable[str], *, if_exists: bool = False) -> Table:
+        """Unset table properties."""
+        return self._alter(
+            alterations.unset_properties(self.metadata, keys, if_exists=if_exists)
+        )
+
+    def add_column(self, column: str, *, first: bool = False, after: str | None = None) -> Table:
+        """Add a column by DDL with a dotted path: ``t.add_column("m.value.w INT")``."""
+        return self._alter(
+            alterations.add_columns(self.metadata, [column], first=first, after=after)
+        )
+
+    def rename_column(self, column: str, name: str) -> Table:
+        """Rename a column; needs column mapping."""
+        return self._alter(alterations.rename(self.metadata, column, name))
+
+    def drop_column(self, *columns: str) -> Table:
+        """Drop columns; needs column mapping."""
+        return self._alter(alterations.drop(self.metadata, columns))
+
+    def widen_column(self, column: str, kind: str) -> Table:
+        """Give a column a wider type: ``t.widen_column("a", "BIGINT")``."""
+        return self._alter(alterations.widen(self.metadata, column, kind))
+
+    def alter_column(
+        self,
+        column: str,
+        *,
+        nullable: bool | None = None,
+        comment: str | None = None,
+        first: bool = False,
+        after: str | None = None,
+    ) -> Table:
+        """Change a column's nullability, comment or place."""
+        return self._alter(
+            alterations.alter(
+                self.metadata, column, nullable=nullable, comment=comment, first=first, after=after
+            )
+        )
+
+    def add_constraint(self, name: str, expression: str, spark: Any = None) -> Table:
+        """Record a CHECK constraint; rows that are already there need an engine to check them."""
+        change = alterations.add_constraint(self.metadata, name, expression)
+        if self._snapshot.num_files:
+            raise UserError(
+                Code.SPARK_REQUIRED,
+                f"Constraint {name!r} cannot be added to a table with rows here.",
+                why="the rows that are there have to satisfy it, and checking them takes a data "
+                "engine" + ("" if spark is None else ", which this release does not have"),
+                fix="Add the constraint while the table is empty, or with Delta Spark.",
+                fields={"constraint": name, "files": self._snapshot.num_files},
+            )
+        return self._alter(change, reads_table=True)
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> Table:
+        """Drop a CHECK constraint."""
+        return self._alter(
+            alterations.drop_constraint(self.metadata, name, if_exists=if_exists)
+        )
+
+    def _alter(self, change: Alteration, *, reads_table: bool = False) -> Table:
+        from twinlake.schema import check_schema
+
+        metadata = change.metadata
+        if metadata.schema_string != self.metadata.schema_string:
+            check_schema(
+                metadata.schema,
+                mode=metadata.column_mapping_mode,
+                partition_columns=metadata.partition_columns,
+            )
+        metadata = mapped(self.metadata, metadata, self._runtime.ids)
+        return self._commit(change.operation, metadata, reads_table=reads_table)
+
+    # Changing the protocol
+
+    def upgrade_protocol(self, min_reader_version: int, min_writer_version: int) -> Table:
+        """Raise the protocol versions; they never come down this way."""
+        current = self.protocol
+        lowered = (
+            min_reader_version < current.min_reader_version
+            or min_writer_version < current.min_writer_version
+        )
+        if lowered:
+            raise UserError(
+                Code.PROTOCOL_INVALID,
+                f"The protocol cannot go from {current} to "
+                f"{min_reader_version},{min_writer_version}.",
+                why="lowering it would let in clients that misread the table",
+                fix="Drop the features that are not needed any more instead.",
+                delta_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
+            )
+        wanted = self.metadata.with_configuration(
+            {
+                "delta.minReaderVersion": str(min_reader_version),
+                "delta.minWriterVersion": str(min_writer_version),
+            }
+        )
+        protocol = current.upgraded_for(wanted, policy=self._policy)
+        if protocol == current:
+            return self
+        operation = Operation(
+            name=OperationName.UPGRADE_PROTOCOL, parameters={"newProtocol": protocol.to_dict()}
+        )
+        return self._commit(operation, protocol)
+
+    def add_feature(self, name: str) -> Table:
+        """Add a table feature and all it requires, without switching it on."""
+        change = alterations.set_properties(
+            self.metadata, {f"delta.feature.{name}": "supported"}
+        )
+        operation = Operation(name=OperationName.ADD_FEATURE, parameters={"featureName": name})
+        protocol = self.protocol.upgraded_for(change.metadata, policy=self._policy)
+        return self if protocol == self.protocol else self._commit(operation, protocol)
+
+    def drop_feature(
+        self,
+        name: str,
+        truncate_history: bool = False,
+        spark: Any = None,
+    ) -> Table:
+        """Drop a table feature, keeping history readable or (``truncate_history``) deleting it."""
+        from twinlake.table.dropping import FeatureDrop
+
+        del spark  # Rewriting rows first is the business of an engine; none is here yet.
+        drop = FeatureDrop(
+            self._snapshot,
+            name,
+            truncate_history=truncate_history,
+            runtime=self._runtime,
+            hooks=DEFAULT_HOOKS,
+        )
+        snapshot = drop.run()
+        CACHE.offer(snapshot)
+        return self._with(snapshot)
+
+    # Other changes
+
+    def restore(self, version: int) -> Table:
+        """Make files and metadata those of an earlier version again, as a new version."""
+        from twinlake.table.restoring import restore_snapshot
+
+        target = load_snapshot(self._snapshot.store, version)
+        result = restore_snapshot(
+            self._snapshot,
+            target,
+            policy=self._policy,
+            runtime=self._runtime,
+            hooks=DEFAULT_HOOKS,
+        )
+        return self._became(result)
+
+    def commit(
+        self,
+        operation: str,
+        actions: Iterable[Action],
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        user_metadata: str | None = None,
+    ) -> Table:
+        """Commit actions as they are, for engines that wrote the files themselves."""
+        described = Operation(
+            name=operation, parameters=parameters or {}, metrics=metrics or {}
+        )
+        return self._commit(described, *actions, user_metadata=user_metadata)
+
+    def checkpoint(self) -> Table:
+        """Write a checkpoint of this version."""
+        from twinlake.log import write_checkpoint
+
+        write_checkpoint(self._snapshot, runtime=self._runtime)
+        return self
+
+    def _commit(
+        self,
+        operation: Operation,
+        *actions: Action,
+        reads_table: bool = False,
+        user_metadata: str | None = None,
+    ) -> Table:
+        options = CommitOptions(policy=self._policy, user_metadata=user_metadata)
+        transaction = Transaction(
+            self._snapshot, operation, self._runtime, DEFAULT_HOOKS, options=options
+        )
+        if reads_table:
+            transaction.record_whole_table()
+        return self._became(transaction.add(*actions).commit())
+
+    def _check_readable(self) -> None:
+        from twinlake.protocol import CLIENT_FEATURES
+
+        self.protocol.check_readable(CLIENT_FEATURES)
+
+
+@lru_cache(maxsize=256)
+def _cached_store(url: str, durable: bool, options: tuple[tuple[str, str], ...]) -> Store:
+    return open_store(url, durable=durable, options=dict(options) or None)
+
+
+def _store(url: str, durable: bool, options: Mapping[str, str] | None) -> Store:
+    """One store a place and settings, so that tables opened twice share their snapshot."""
+    return _cached_store(url, durable, tuple(sorted((options or {}).items())))
+
+
+def _exists(store: Store) -> bool:
+    def found() -> Iterator[bool]:
+        from twinlake.log.names import LOG_FOLDER, parse_log_file
+
+        for item in store.list_from(LOG_FOLDER):
+            if parse_log_file(item.key) is not None:
+                yield True
+
+    return next(found(), False)

@@ -1,0 +1,126 @@
+"""A real Spark session with real Delta Spark, started once a test run.
+
+The Delta jar is named by its Maven coordinates and fetched by Spark's own resolver into the usual
+Ivy cache, so the first run needs Maven Central and later runs need nothing. Everything the JVM
+writes goes to a file; its tail is quoted only when the start fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.not_run import not_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["DELTA_PACKAGE", "delta_spark", "start_delta_spark"]
+
+#: The build of Delta Spark for Spark 4.1: the plain ``delta-spark_2.13`` is built for Spark 4.2.
+DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
+
+_REQUIRED_BY = "TWINLAKE_REQUIRE_INTEROP"
+
+_SETTINGS = {
+    "spark.jars.packages": DELTA_PACKAGE,
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Dderby.system.durability=test",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.catalogImplementation": "in-memory",
+    # Tables in tests are tiny: the defaults (200 and 50 tasks) cost seconds for every commit.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+@contextlib.contextmanager
+def _stderr_into(log: Path) -> Iterator[None]:
+    """Send file descriptor 2 into ``log``; a process started meanwhile keeps writing there."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with log.open("ab") as target:
+            os.dup2(target.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def start_delta_spark(folder: Path, settings: dict[str, str] | None = None) -> SparkSession:
+    """Start Spark with Delta; the JVM's output goes to ``folder/spark.log``.
+
+    ``settings`` come on top of the usual ones, for instance the S3A settings of a loopback server.
+    """
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder.master("local[2]").appName("twinlake-tests")
+    builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    for key, value in {**_SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    with _stderr_into(folder / "spark.log"):
+        session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def _why_spark_failed(log: Path) -> str:
+    """The line of the log that says what went wrong, or its last one."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    causes = ("RuntimeException: [", "UnsupportedClassVersionError", "UnknownHostException")
+    telling = [line.strip() for line in lines if any(cause in line for cause in causes)]
+    return next(iter(telling), lines[-1].strip() if lines else "no output")
+
+
+def _start_or_none(folder: Path) -> SparkSession | None:
+    # A start that fails drops its pipes to the dead JVM; without this the test would be blamed.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            session = start_delta_spark(folder)
+            session.sql("SELECT 1").collect()
+        except Exception as error:
+            with (folder / "spark.log").open("a") as log:
+                log.write(f"\n{type(error).__name__}: {error}\n")
+        else:
+            return session
+    return None
+
+
+@pytest.fixture(scope="session")
+def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A Spark session that reads and writes tables with Delta Spark itself."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        not_run("there is no Java; install Java 17 or 21", required_by=_REQUIRED_BY)
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        not_run("pyspark is not installed; run `make setup`", required_by=_REQUIRED_BY)
+    folder = tmp_path_factory.mktemp("spark")
+    session = _start_or_none(folder)
+    if session is None:
+        why = _why_spark_failed(folder / "spark.log")
+        not_run(
+            f"Spark did not start with {DELTA_PACKAGE} ({why}); "
+            "the first run needs access to Maven Central",
+            required_by=_REQUIRED_BY,
+        )
+    yield session
+    session.stop()
