@@ -118,7 +118,8 @@ def _command(name: str, command: Any) -> Iterator[str]:
     import click
 
     context = click.Context(command, info_name=name)
-    yield from (f"## `{name}`", "", "```", " ".join(command.collect_usage_pieces(context)), "```")
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    yield from (f"## `{name}`", "", "```", usage, "```")
     yield from ("", inspect.cleandoc(command.help or "").replace("\b\n", ""), "")
     options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
     records = [record for option in options if (record := option.get_help_record(context))]

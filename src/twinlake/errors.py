@@ -55,8 +55,12 @@ class Code(StrEnum):
     INVALID_ARGUMENT = "TWIN-INVALID-ARGUMENT"  #: An argument has a value that cannot be used.
     TABLE_NOT_FOUND = "TWIN-TABLE-NOT-FOUND"  #: There is no Delta table at the given place.
     TABLE_EXISTS = "TWIN-TABLE-EXISTS"  #: A table is already there.
-    VERSION_NOT_FOUND = "TWIN-VERSION-NOT-FOUND"  #: The asked version or timestamp is not available.
-    SCHEMA_INVALID = "TWIN-SCHEMA-INVALID"  #: A schema, type or DDL text is malformed or not allowed.
+    VERSION_NOT_FOUND = (
+        "TWIN-VERSION-NOT-FOUND"  #: The asked version or timestamp is not available.
+    )
+    SCHEMA_INVALID = (
+        "TWIN-SCHEMA-INVALID"  #: A schema, type or DDL text is malformed or not allowed.
+    )
     SCHEMA_EVOLUTION = "TWIN-SCHEMA-EVOLUTION"  #: A schema change is not allowed.
     COLUMN_NOT_FOUND = "TWIN-COLUMN-NOT-FOUND"  #: A named column does not exist.
     PREDICATE_INVALID = "TWIN-PREDICATE-INVALID"  #: A predicate could not be understood.
@@ -75,10 +79,18 @@ class Code(StrEnum):
     COMPAT = "TWIN-COMPAT"  #: The table breaks Iceberg compatibility rules.
     CONFLICT_PROTOCOL = "TWIN-CONFLICT-PROTOCOL"  #: A concurrent commit changed the protocol.
     CONFLICT_METADATA = "TWIN-CONFLICT-METADATA"  #: A concurrent commit changed the metadata.
-    CONFLICT_TRANSACTION = "TWIN-CONFLICT-TRANSACTION"  #: A concurrent commit wrote the same domain or application id.
-    CONFLICT_APPEND = "TWIN-CONFLICT-APPEND"  #: A concurrent commit added files this one should have read.
-    CONFLICT_DELETE_READ = "TWIN-CONFLICT-DELETE-READ"  #: A concurrent commit removed files this one read.
-    CONFLICT_DELETE_DELETE = "TWIN-CONFLICT-DELETE-DELETE"  #: A concurrent commit removed the same files.
+    CONFLICT_TRANSACTION = (
+        "TWIN-CONFLICT-TRANSACTION"  #: A concurrent commit wrote the same domain or application id.
+    )
+    CONFLICT_APPEND = (
+        "TWIN-CONFLICT-APPEND"  #: A concurrent commit added files this one should have read.
+    )
+    CONFLICT_DELETE_READ = (
+        "TWIN-CONFLICT-DELETE-READ"  #: A concurrent commit removed files this one read.
+    )
+    CONFLICT_DELETE_DELETE = (
+        "TWIN-CONFLICT-DELETE-DELETE"  #: A concurrent commit removed the same files.
+    )
     CONFLICT_WRITE = "TWIN-CONFLICT-WRITE"  #: The commit could not be placed within its attempts.
     COMMIT_UNKNOWN = "TWIN-COMMIT-UNKNOWN"  #: Whether the commit happened could not be found out.
     LOG_CORRUPT = "TWIN-LOG-CORRUPT"  #: A commit or the log folder is damaged.

@@ -30,6 +30,8 @@ from twinlake.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from twinlake.schema.types import ColumnPath
+
 Row = dict[str, Any]
 Truth = bool | None
 
@@ -264,7 +266,7 @@ def statistics(found: list[File]) -> FileStats:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(predicate=predicates, found=st.lists(files(), min_size=1, max_size=3))
 def test_a_skipped_file_never_holds_a_matching_row(predicate: Predicate, found: list[File]) -> None:
     expr = parse_predicate(predicate.text, SCHEMA)
@@ -294,7 +296,9 @@ def test_what_only_looks_at_partitions_is_decided_exactly(
 @settings(max_examples=150, deadline=None)
 @given(predicate=predicates, data=st.lists(rows, min_size=1, max_size=5))
 def test_evaluation_agrees_with_the_naive_one(predicate: Predicate, data: list[Row]) -> None:
-    columns = {(n,): pa.array([row[n] for row in data], kind) for n, (_, kind) in TYPES.items()}
+    columns: dict[ColumnPath, pa.Array] = {
+        (n,): pa.array([row[n] for row in data], kind) for n, (_, kind) in TYPES.items()
+    }
     expected = [predicate.holds(row) for row in data]
     expr = parse_predicate(predicate.text, SCHEMA)
     assert evaluate_on(expr, columns, len(data)).to_pylist() == expected

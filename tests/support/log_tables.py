@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twinlake.actions import (
     Action,
@@ -20,6 +19,9 @@ from twinlake.log import Snapshot, commit_key
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
 from twinlake.protocol import Metadata, Protocol
 from twinlake.storage import Committed, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 NOW = 1_750_000_000_000
 DAY = 86_400_000

@@ -6,8 +6,7 @@ columns (``twinlake.log.replay``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -23,7 +22,17 @@ from twinlake.actions.state import (
 from twinlake.errors import Code, CorruptTable
 from twinlake.protocol import Metadata, Protocol
 
-__all__ = ["Action", "action_name", "decode_action", "decode_lines", "encode_action", "encode_lines"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "Action",
+    "action_name",
+    "decode_action",
+    "decode_lines",
+    "encode_action",
+    "encode_lines",
+]
 
 _Struct = (
     AddFile
@@ -64,7 +73,7 @@ def action_name(action: Action) -> str:
 
 
 def decode_action(name: str, value: Any) -> Action:
-    """The action of that name from plain data; raises ``ValueError`` subclasses on a wrong shape."""
+    """The action of that name from plain data; ``msgspec.ValidationError`` on a wrong shape."""
     if name in _STRUCTS:
         cls = _STRUCTS[name]
         if not isinstance(value, dict):

@@ -9,7 +9,7 @@ import msgspec
 __all__ = ["AddCDCFile", "AddFile", "DeletionVectorDescriptor", "FileKey", "RemoveFile"]
 
 FileKey = tuple[str, str | None]
-"""Path and deletion-vector id: what reconciliation compares (Delta protocol, Action Reconciliation)."""
+"""Path and deletion-vector id: what the protocol's Action Reconciliation compares."""
 
 # Unknown fields of an action are kept under a name that no JSON key of a real writer has, so that
 # they never mix with known ones and drop out of the encoding when there are none.

@@ -216,10 +216,10 @@ def _statistics(draft: Draft) -> Iterator[Violation]:
     vectors: list[str] = []
     tracked: list[str] = []
     for add in change.summary.adds:
-        needs_count = _lacks_count(add)
-        if add.deletion_vector is not None and needs_count:
-            vectors.append(add.path)
-        elif assigning and is_fresh(add, change.read_mark) and needs_count:
+        if add.deletion_vector is not None:
+            if num_records(add) is None:
+                vectors.append(add.path)
+        elif assigning and is_fresh(add, change.read_mark) and num_records(add) is None:
             tracked.append(add.path)
     if vectors:
         yield Violation(
@@ -231,10 +231,6 @@ def _statistics(draft: Draft) -> Iterator[Violation]:
             message=f"row tracking needs numRecords in the statistics of {named(tracked, 'file')}",
             delta_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
         )
-
-
-def _lacks_count(add: AddFile) -> bool:
-    return num_records(add) is None
 
 
 def _feature_use(draft: Draft) -> Iterator[Violation]:

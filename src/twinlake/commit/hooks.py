@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import TwinlakeError
+from twinlake.protocol import property_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -98,9 +99,8 @@ CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
 
 
 def _checkpoint(context: HookContext) -> None:
-    text = context.snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL, "10")
-    interval = int(text) if text.isdecimal() else 10
-    if context.version == 0 or interval < 1 or context.version % interval:
+    interval = property_value(context.snapshot.metadata, CHECKPOINT_INTERVAL)
+    if context.version == 0 or not interval or context.version % interval:
         return
     from twinlake.log import write_checkpoint
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from twinlake.actions import AddFile, Metadata
+    from twinlake.schema import ColumnPath
     from twinlake.schema.predicates import Expr
 
 __all__ = ["ReadSet", "partition_matches"]
@@ -66,7 +67,7 @@ def partition_matches(
 
     matches = [True] * len(adds)
     try:
-        arrays = {}
+        arrays: dict[ColumnPath, pa.Array] = {}
         for name in columns:
             field = field_at(metadata.schema, (name,))
             stored = physical_name(field)

@@ -97,10 +97,12 @@ _FIELDS: dict[type, str] = {
 
 def summarize(actions: Iterable[Action]) -> CommitSummary:
     """Sort actions by kind, keeping their order within a kind."""
-    kinds: dict[str, list[Action]] = {}
+    others: list[Action] = []
+    kinds: dict[type, list[Action]] = {kind: [] for kind in _FIELDS}
     for action in actions:
-        kinds.setdefault(_FIELDS.get(type(action), "others"), []).append(action)
-    fields: dict[str, tuple[Action, ...]] = {kind: tuple(found) for kind, found in kinds.items()}
+        kinds.get(type(action), others).append(action)
+    fields = {_FIELDS[kind]: tuple(found) for kind, found in kinds.items() if found}
+    fields["others"] = tuple(others)
     return CommitSummary(**fields)  # type: ignore[arg-type]  # keyed by type just above
 
 
@@ -126,9 +128,9 @@ class Winner:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether it says it read nothing; a missing flag means that it did read."""
+        """Whether it only added and says it read nothing; without the flag it may have read."""
         info = self.summary.info
-        return bool(info and info.is_blind_append)
+        return bool(info and info.is_blind_append) and self.summary.only_adds
 
     @property
     def timestamp_ms(self) -> int | None:

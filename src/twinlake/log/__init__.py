@@ -13,6 +13,7 @@ from twinlake.log.names import commit_key
 from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
 
 if TYPE_CHECKING:
+    from twinlake.log.checkpoint_read import is_v2_checkpoint
     from twinlake.log.checkpoint_write import CheckpointKind, checkpoint_kind, write_checkpoint
     from twinlake.log.checksum import (
         VersionChecksum,
@@ -45,6 +46,7 @@ _LAZY = {
     "write_compaction": "compaction",
     "CommitRecord": "commit_history",
     "history": "commit_history",
+    "is_v2_checkpoint": "checkpoint_read",
     "version_at": "commit_history",
     "parse_timestamp": "timestamps",
     "render_timestamp": "timestamps",
@@ -67,6 +69,7 @@ __all__ = [
     "cleanup_log",
     "commit_key",
     "history",
+    "is_v2_checkpoint",
     "load_snapshot",
     "parse_timestamp",
     "plan_cleanup",

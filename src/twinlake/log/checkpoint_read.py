@@ -64,11 +64,6 @@ class CheckpointState:
     adds: list[pa.RecordBatch] = field(default_factory=list)
     removes: list[pa.RecordBatch] = field(default_factory=list)
 
-    @property
-    def is_v2(self) -> bool:
-        """Whether the checkpoint follows the V2 specification, whatever its name."""
-        return self.checkpoint_metadata is not None
-
 
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     if not batches:
@@ -150,6 +145,11 @@ def sidecar_key(path: str) -> str:
     return f"{SIDECAR_FOLDER}/{base}"
 
 
+def is_v2_checkpoint(store: Store, checkpoint: Checkpoint) -> bool:
+    """Whether the checkpoint follows the V2 specification, whatever its name."""
+    return _read_top(store, checkpoint).checkpoint_metadata is not None
+
+
 def read_sidecars(store: Store, checkpoint: Checkpoint) -> set[str]:
     """The keys of the sidecars a checkpoint refers to (for cleanup)."""
     return {sidecar_key(s.path) for s in _read_top(store, checkpoint).sidecars}
@@ -162,7 +162,7 @@ def open_parquet(store: Store, key: str) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(store.read(key)))
 
 
-class _explained:  # noqa: N801 - reads as a word: `with _explained(key):`
+class _explained:
     """Turns whatever a damaged file makes pyarrow raise into one clear error."""
 
     def __init__(self, key: str) -> None:
@@ -175,7 +175,9 @@ class _explained:  # noqa: N801 - reads as a word: `with _explained(key):`
         if isinstance(error, CorruptTable) and error.code == Code.LOG_CORRUPT:
             # A JSON checkpoint is read as a commit is; here it is not the commits that are damaged.
             raise _corrupt(self._key, error.why) from error
-        if error is None or (isinstance(error, TwinlakeError) and not isinstance(error, StorageError)):
+        if error is None or (
+            isinstance(error, TwinlakeError) and not isinstance(error, StorageError)
+        ):
             return
         damaged = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError)
         if isinstance(error, (*damaged, msgspec.DecodeError, StorageError)):
@@ -187,7 +189,7 @@ def _corrupt(key: str, why: str) -> CorruptTable:
         Code.CHECKPOINT_CORRUPT,
         f"The checkpoint file {key} cannot be read.",
         why=why or "it is damaged",
-        fix="Delete it if the commits it stands for are still there; else restore it from a backup.",
+        fix="Delete it if the commits it stands for are still there, else restore it.",
         fields={"file": key},
     )
 

@@ -116,6 +116,7 @@ def cleanup_log(
     *,
     runtime: Runtime | None = None,
     retention_ms: int | None = None,
+    granularity_ms: int = _DAY_MS,
     dry_run: bool = False,
 ) -> CleanupPlan:
     """Delete the history that is older than ``delta.logRetentionDuration``; returns what went.
@@ -124,6 +125,8 @@ def cleanup_log(
         snapshot: the latest snapshot.
         runtime: where the time comes from.
         retention_ms: another retention than the table's.
+        granularity_ms: what the cutoff is rounded down to; whole days, so that a log is not
+            cleaned up with every commit.
         dry_run: only say what would go.
 
     Raises:
@@ -146,8 +149,7 @@ def cleanup_log(
     now = runtime.clock.now_ms()
     found = list(snapshot.store.list_from(LOG_FOLDER))
     files = _log_files(found)
-    # Whole days, so that a log is not cleaned up with every commit.
-    cutoff_ms = (now - retention_ms) // _DAY_MS * _DAY_MS
+    cutoff_ms = (now - retention_ms) // granularity_ms * granularity_ms
     times = CommitTimes(snapshot.store, snapshot, contiguous_commits(files, snapshot.version))
     cutoff = times.newest_at(cutoff_ms)
     plan = plan_cleanup(

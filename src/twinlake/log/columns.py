@@ -6,13 +6,15 @@ physical name. ``stats_parsed`` is there only if a checkpoint brought it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = [
     "ADD_SCHEMA",

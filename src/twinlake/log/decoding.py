@@ -1,8 +1,7 @@
-"""Commit files straight into columns: a few thousand lines at a time, never a whole log of objects."""
+"""Commit files straight into columns: a few thousand lines at a time, never all as objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +21,8 @@ from twinlake.errors import Code, CorruptTable
 from twinlake.log.columns import add_batch, remove_batch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 __all__ = ["CommitColumns", "decode_commit"]
@@ -34,9 +35,9 @@ class _Line(msgspec.Struct):
     add: AddFile | None = None
     remove: RemoveFile | None = None
     protocol: msgspec.Raw = msgspec.Raw()
-    metaData: msgspec.Raw = msgspec.Raw()  # noqa: N815 - the key as the log spells it
+    metaData: msgspec.Raw = msgspec.Raw()
     txn: msgspec.Raw = msgspec.Raw()
-    domainMetadata: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    domainMetadata: msgspec.Raw = msgspec.Raw()
 
 
 _DECODER: Final = msgspec.json.Decoder(_Line)

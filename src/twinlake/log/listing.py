@@ -131,9 +131,7 @@ def find_segment(
     return _assemble(store, files, checkpoints, version)
 
 
-def _usable(
-    files: list[LogFile], version: int | None, damaged: frozenset[str]
-) -> list[Checkpoint]:
+def _usable(files: list[LogFile], version: int | None, damaged: frozenset[str]) -> list[Checkpoint]:
     return [
         c
         for c in complete_checkpoints(files)
@@ -203,7 +201,7 @@ def _check_contiguous(
     shown = ", ".join(str(v) for v in missing[:5]) + (" ..." if len(missing) > 5 else "")
     raise CorruptTable(
         Code.LOG_CORRUPT,
-        f"The log has a gap: {len(missing)} commit(s) before version {target} are missing ({shown}).",
+        f"The log has a gap: {len(missing)} commit(s) are missing before {target} ({shown}).",
         why=(
             "without a checkpoint every commit from 0 on is needed"
             if base < 0

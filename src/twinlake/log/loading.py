@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import decode_lines
@@ -14,6 +13,8 @@ from twinlake.log.names import LogFile, commit_key
 from twinlake.log.snapshot import Snapshot, check_complete
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from twinlake.actions import DomainMetadata, Metadata, SetTransaction
     from twinlake.log.checkpoint_read import CheckpointState
     from twinlake.log.decoding import CommitColumns

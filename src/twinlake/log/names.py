@@ -56,6 +56,15 @@ class Kind(Enum):
     UUID = "UUID checkpoint"
 
 
+_KINDS: Final = {
+    "commit": Kind.COMMIT,
+    "crc": Kind.CHECKSUM,
+    "end": Kind.COMPACTION,
+    "classic": Kind.CLASSIC,
+    "part": Kind.MULTIPART,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """One recognised file of the log folder."""
@@ -112,16 +121,14 @@ def parse_log_file(key: str, size: int = 0, modified_ms: int = 0) -> LogFile | N
     if match is None:
         return None
     found = match.groupdict()
-    version = int(found["version"])
-    common = {"key": key, "version": version, "size": size, "modified_ms": modified_ms}
-    if found["commit"]:
-        return LogFile(Kind.COMMIT, **common)
-    if found["crc"]:
-        return LogFile(Kind.CHECKSUM, **common)
-    if found["end"]:
-        return LogFile(Kind.COMPACTION, end_version=int(found["end"]), **common)
-    if found["classic"]:
-        return LogFile(Kind.CLASSIC, **common)
-    if found["part"]:
-        return LogFile(Kind.MULTIPART, part=int(found["part"]), parts=int(found["parts"]), **common)
-    return LogFile(Kind.UUID, **common)
+    kind = next((kind for group, kind in _KINDS.items() if found[group]), Kind.UUID)
+    return LogFile(
+        kind,
+        key,
+        version=int(found["version"]),
+        size=size,
+        modified_ms=modified_ms,
+        end_version=int(found["end"] or 0),
+        part=int(found["part"] or 1),
+        parts=int(found["parts"] or 1),
+    )

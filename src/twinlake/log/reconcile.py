@@ -56,9 +56,7 @@ def fold(commits: Sequence[CommitColumns]) -> Reconciled:
     """The commits (ascending) reconciled among themselves."""
     # Order numbers are version * 2 (removes) and version * 2 + 1 (adds): should one commit both
     # remove and add a key, which is not legal, the row that would otherwise vanish stays.
-    adds, add_order = _gather(
-        [(c.version * 2 + 1, b) for c in commits for b in c.adds], ADD_SCHEMA
-    )
+    adds, add_order = _gather([(c.version * 2 + 1, b) for c in commits for b in c.adds], ADD_SCHEMA)
     removes, remove_order = _gather(
         [(c.version * 2, b) for c in commits for b in c.removes], REMOVE_SCHEMA
     )
@@ -158,7 +156,7 @@ class _Once:
     def get(self) -> Reconciled:
         with self._lock:
             if self._loaded is None:
-                assert self._load is not None  # noqa: S101 - dropped only once loaded
+                assert self._load is not None
                 self._loaded, self._load = self._load(), None
             return self._loaded
 
@@ -166,7 +164,9 @@ class _Once:
 class Layers:
     """A reconciled base and the commits not yet applied to it."""
 
-    def __init__(self, load: Callable[[], Reconciled], pending: tuple[CommitColumns, ...] = ()) -> None:
+    def __init__(
+        self, load: Callable[[], Reconciled], pending: tuple[CommitColumns, ...] = ()
+    ) -> None:
         self._base = _Once(load)
         self._pending = pending
         self._lock = threading.Lock()

@@ -7,7 +7,6 @@ transaction to commit.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,8 @@ from twinlake.errors import Code, CorruptTable, StorageError
 from twinlake.log.names import commit_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     import pyarrow as pa
 
     from twinlake.log.listing import Checkpoint
@@ -56,15 +57,15 @@ class Counters:
                     # It may refresh a file that is already counted.
                     return None
                 case AddFile():
-                    sign, amount = 1, action.size
+                    sign = 1
                 case RemoveFile() if action.size is None:
                     return None
                 case RemoveFile():
-                    sign, amount = -1, action.size
+                    sign = -1
                 case _:
                     continue
             files += sign
-            size += sign * (amount or 0)
+            size += sign * (action.size or 0)
             if action.deletion_vector is not None:
                 vectors += sign
                 deleted += sign * action.deletion_vector.cardinality
@@ -196,7 +197,7 @@ class Snapshot:
         return self.counters.size_in_bytes
 
     def add_files(self) -> pa.Table:
-        """The live files in the raw layout: as the log has them, physical names, JSON statistics."""
+        """The live files in the raw layout: physical names, statistics as JSON text."""
         return self.state.raw().adds
 
     def tombstones(self) -> pa.Table:
@@ -337,4 +338,3 @@ def check_complete(
             fields={"missing": missing, "version": version},
         )
     return protocol, metadata
-

@@ -26,7 +26,19 @@ __all__ = ["StatsShape", "conform_stats", "render_stats"]
 # Types whose smallest and largest value the log can state (spec: binary and boolean have none
 # in Spark; other writers do give booleans, and reading them does no harm).
 _ORDERED: Final = frozenset(
-    "string long integer short byte float double boolean date timestamp timestamp_ntz".split()
+    [
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+    ]
 )
 
 

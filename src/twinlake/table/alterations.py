@@ -46,8 +46,8 @@ class Alteration:
     operation: Operation
 
 
-def _operation(name: OperationName, **parameters: Any) -> Operation:
-    return Operation(name=name, parameters=parameters)
+def _operation(operation: OperationName, /, **parameters: Any) -> Operation:
+    return Operation(name=operation, parameters=parameters)
 
 
 def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alteration:
@@ -249,7 +249,5 @@ def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Altera
     expression = metadata.configuration[keys[0]] if keys else None
     return Alteration(
         metadata.with_configuration({}, remove=keys),
-        _operation(
-            OperationName.DROP_CONSTRAINT, name=name, expr=expression, existed=bool(keys)
-        ),
+        _operation(OperationName.DROP_CONSTRAINT, name=name, expr=expression, existed=bool(keys)),
     )

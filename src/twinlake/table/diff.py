@@ -5,16 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from twinlake.schema import StructField, render_path, render_type, walk_fields
+from twinlake.schema import (
+    Array,
+    Map,
+    Struct,
+    StructField,
+    render_path,
+    render_type,
+    walk_fields,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from twinlake.log import Snapshot
-    from twinlake.log.history import CommitRecord
-    from twinlake.schema import ColumnPath, Struct
+    from twinlake.log import CommitRecord, Snapshot
+    from twinlake.schema import ColumnPath, DataType
 
 __all__ = ["ColumnChange", "Diff", "FileChange", "PropertyChange", "compare"]
 
@@ -120,7 +127,7 @@ def _columns(old: Struct, new: Struct) -> list[ColumnChange]:
     changes += [
         ColumnChange("changed", render_path(p), _ddl(before[p]), _ddl(f))
         for p, f in after.items()
-        if p in before and _ddl(f) != _ddl(before[p])
+        if p in before and _own(f) != _own(before[p])
     ]
     return changes
 
@@ -131,6 +138,23 @@ def _parent(path: ColumnPath) -> ColumnPath:
     while above and above[-1] in ("element", "key", "value"):
         above = above[:-1]
     return above
+
+
+def _own(field: StructField) -> tuple[str, bool, object]:
+    """What is said of the field itself; changes of fields inside it are listed on their own."""
+    return _shallow(field.type), field.nullable, field.metadata.get("comment")
+
+
+def _shallow(kind: DataType) -> str:
+    match kind:
+        case Struct():
+            return "STRUCT"
+        case Array(element):
+            return f"ARRAY<{_shallow(element)}>"
+        case Map(key, value):
+            return f"MAP<{_shallow(key)}, {_shallow(value)}>"
+        case _:
+            return render_type(kind)
 
 
 def _ddl(field: StructField) -> str:

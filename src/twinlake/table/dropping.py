@@ -21,7 +21,13 @@ from twinlake.commit import (
     client_context,
 )
 from twinlake.errors import Code, UserError
-from twinlake.log import cleanup_log, load_snapshot, read_commit, write_checkpoint
+from twinlake.log import (
+    cleanup_log,
+    is_v2_checkpoint,
+    load_snapshot,
+    read_commit,
+    write_checkpoint,
+)
 from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
 from twinlake.table.traces import files_in_the_way, leaves_trace
 
@@ -137,8 +143,8 @@ class FeatureDrop:
 
     def _leave_v2_checkpoint(self) -> bool:
         """Make sure that the current state is not read from a V2 checkpoint any more."""
-        found = load_snapshot(self._snapshot.store, self._snapshot.version)
-        if not found.has_v2_checkpoint:
+        found = load_snapshot(self._snapshot.store, self._snapshot.version).checkpoint
+        if found is None or not is_v2_checkpoint(self._snapshot.store, found):
             return False
         self._commit(self._operation(OperationName.EMPTY_COMMIT))
         write_checkpoint(self._snapshot, runtime=self._runtime)
@@ -159,10 +165,7 @@ class FeatureDrop:
             retention_ms=retention,
             granularity_ms=_MINUTE_MS if retention else 1,
         )
-        if plan.work is Work.TRUNCATE_HISTORY:
-            left = self._unprotected_history()
-        else:
-            left = self._traces()
+        left = self._unprotected_history() if plan.work is Work.TRUNCATE_HISTORY else self._traces()
         if left:
             self._wait(
                 "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST",

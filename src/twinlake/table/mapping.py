@@ -51,7 +51,7 @@ def mapped(before: Metadata | None, after: Metadata, ids: Ids) -> Metadata:
             Code.PROPERTY_INVALID,
             f"The column mapping mode cannot go from {old} to {mode}.",
             why="the files that are there were written for the old mode",
-            fix="From none the only way is to name; other modes are chosen when a table is created.",
+            fix="From none the only way is to name; choose others when a table is created.",
             delta_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             fields={"from": str(old), "to": str(mode)},
         )
@@ -63,9 +63,7 @@ def mapped(before: Metadata | None, after: Metadata, ids: Ids) -> Metadata:
         after.schema,
         max_id=max(known, highest_id(after.schema)),
         name_for=lambda _: f"col-{ids.uuid()}",
-        nested_ids=any(
-            after.flag(f"delta.enableIcebergCompatV{version}") for version in (2, 3)
-        ),
+        nested_ids=any(after.flag(f"delta.enableIcebergCompatV{version}") for version in (2, 3)),
         keep_names=before is not None and old is ColumnMappingMode.NONE,
     )
     changed = after if schema == after.schema else after.with_schema(schema)

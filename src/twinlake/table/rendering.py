@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["html", "human_size", "one_line"]
 
-_STYLE = (
-    "border-collapse:collapse;margin:.4em 0;font-family:system-ui,sans-serif;font-size:13px"
-)
+_STYLE = "border-collapse:collapse;margin:.4em 0;font-family:system-ui,sans-serif;font-size:13px"
 _CELL = "padding:.15em .8em .15em 0;text-align:left;vertical-align:top"
 
 

@@ -46,7 +46,7 @@ def restore_snapshot(
 
 def _missing(current: Snapshot, plan: RestorePlan, runtime: Runtime) -> list[str]:
     """The needed files that VACUUM has deleted meanwhile."""
-    from twinlake.log import dv_path
+    from twinlake.log.deletion_vectors import dv_path
 
     store = current.store
 
@@ -54,6 +54,7 @@ def _missing(current: Snapshot, plan: RestorePlan, runtime: Runtime) -> list[str
         home, key = resolve(store, path)
         return home.head(key) is None
 
-    paths = [*plan.needed_paths, *(dv_path(vector) for vector in plan.needed_vectors)]
+    vectors = (dv_path(vector) for vector in plan.needed_vectors)
+    paths = [*plan.needed_paths, *(path for path in vectors if path is not None)]
     checked = zip(paths, runtime.executor.map(is_gone, paths), strict=True)
     return [path for path, gone in checked if gone]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from twinlake.table.mapping import mapped
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ class Table:
     ) -> Table:
         """Open a table at its latest version, at ``version``, or as it was at ``timestamp``.
 
-        ``durable=False`` gives up syncing local commits to disk; ``options`` go to the object store.
+        ``durable=False`` does not sync local commits to disk; ``options`` go to the object store.
         """
         store = _store(os.fspath(path), durable, options)
         if version is not None and timestamp is not None:
@@ -129,9 +129,7 @@ class Table:
         return cls(result.snapshot, policy=policy, runtime=runtime)._became(result)
 
     @staticmethod
-    def exists(
-        path: str | os.PathLike[str], *, options: Mapping[str, str] | None = None
-    ) -> bool:
+    def exists(path: str | os.PathLike[str], *, options: Mapping[str, str] | None = None) -> bool:
         """Whether there is a Delta table at the path."""
         return _exists(_store(os.fspath(path), True, options))
 
@@ -235,9 +233,7 @@ class Table:
 
     def unset_properties(self, keys: Iterable[str], *, if_exists: bool = False) -> Table:
         """Unset table properties."""
-        return self._alter(
-            alterations.unset_properties(self.metadata, keys, if_exists=if_exists)
-        )
+        return self._alter(alterations.unset_properties(self.metadata, keys, if_exists=if_exists))
 
     def add_column(self, column: str, *, first: bool = False, after: str | None = None) -> Table:
         """Add a column by DDL with a dotted path: ``t.add_column("m.value.w INT")``."""
@@ -289,9 +285,7 @@ class Table:
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> Table:
         """Drop a CHECK constraint."""
-        return self._alter(
-            alterations.drop_constraint(self.metadata, name, if_exists=if_exists)
-        )
+        return self._alter(alterations.drop_constraint(self.metadata, name, if_exists=if_exists))
 
     def _alter(self, change: Alteration, *, reads_table: bool = False) -> Table:
         from twinlake.schema import check_schema
@@ -340,9 +334,7 @@ class Table:
 
     def add_feature(self, name: str) -> Table:
         """Add a table feature and all it requires, without switching it on."""
-        change = alterations.set_properties(
-            self.metadata, {f"delta.feature.{name}": "supported"}
-        )
+        change = alterations.set_properties(self.metadata, {f"delta.feature.{name}": "supported"})
         operation = Operation(name=OperationName.ADD_FEATURE, parameters={"featureName": name})
         protocol = self.protocol.upgraded_for(change.metadata, policy=self._policy)
         return self if protocol == self.protocol else self._commit(operation, protocol)
@@ -394,9 +386,7 @@ class Table:
         user_metadata: str | None = None,
     ) -> Table:
         """Commit actions as they are, for engines that wrote the files themselves."""
-        described = Operation(
-            name=operation, parameters=parameters or {}, metrics=metrics or {}
-        )
+        described = Operation(name=operation, parameters=parameters or {}, metrics=metrics or {})
         return self._commit(described, *actions, user_metadata=user_metadata)
 
     def checkpoint(self) -> Table:

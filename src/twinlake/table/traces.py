@@ -24,8 +24,7 @@ def _deletion_vector(action: Action) -> bool:
 
 
 def _mapping(action: Action) -> bool:
-    mapped = isinstance(action, Metadata)
-    return mapped and action.column_mapping_mode is not ColumnMappingMode.NONE
+    return isinstance(action, Metadata) and action.column_mapping_mode is not ColumnMappingMode.NONE
 
 
 def _widening(action: Action) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -47,10 +48,13 @@ from twinlake.errors import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from twinlake.protocol import Protocol
+from twinlake.protocol import Metadata, Protocol
 from twinlake.schema import parse_schema
 from twinlake.schema.predicates import Column, Comparison, Expr, Literal, Op
 from twinlake.schema.types import LONG, STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GOLDEN = Path(__file__).with_name("golden_conflicts.txt")
 IN_A: Expr = Comparison(Op.EQ, Column(("p",), STRING), Literal("a", STRING))
@@ -368,11 +372,11 @@ def test_feature_drop_protects_history_up_to_where_it_lands() -> None:
         operation="DROP FEATURE",
     )
     after = moved(ours, winner(operation="EMPTY COMMIT"))
-    written = next(a for a in body_of(after) if hasattr(a, "schema_string"))
+    written = next(a for a in body_of(after) if isinstance(a, Metadata))
     assert written.configuration[key] == "6"
 
 
-def schema_with(field_metadata: dict[str, object]) -> str:
+def schema_with(field_metadata: Mapping[str, object]) -> str:
     parsed = json.loads(SCHEMA)
     parsed["fields"][1]["metadata"] = field_metadata
     return json.dumps(parsed)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -31,6 +30,9 @@ from twinlake.log.listing import list_log, read_last_checkpoint
 from twinlake.log.names import LAST_CHECKPOINT_KEY, SIDECAR_FOLDER, Kind
 from twinlake.runtime import RandomIds, Runtime
 from twinlake.storage import Fault, LocalStore, MemoryStore, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KINDS: dict[str, tuple[Protocol, dict[str, Any]]] = {
     "classic": (V1_PROTOCOL, {"kind": CheckpointKind.CLASSIC}),
@@ -265,7 +267,7 @@ def test_parts_do_not_depend_on_the_order_of_the_log() -> None:
 def _paths(store: Store, key: str) -> set[str]:
     import pyarrow as pa
 
-    table = pq.read_table(pa.BufferReader(store.read(key)), columns=["add.path"])
+    table = pq.ParquetFile(pa.BufferReader(store.read(key))).read(columns=["add.path"])
     return {row["path"] for row in table["add"].to_pylist() if row and row["path"]}
 
 
@@ -287,7 +289,7 @@ def test_the_hint_describes_the_checkpoint(name: str) -> None:
     assert hint.get("parts") == (len(written.files) if "multipart" in name else None)
     assert ("v2Checkpoint" in hint) == name.startswith("v2")
     state = read_checkpoint(store, written)
-    v2 = 1 + len(state.sidecars) if state.is_v2 else 0
+    v2 = 1 + len(state.sidecars) if state.checkpoint_metadata is not None else 0
     assert hint["size"] == 2 + 3 + 2 + 40 + 1 + v2
 
 

@@ -7,7 +7,9 @@ import uuid
 import zlib
 from typing import TYPE_CHECKING
 
+import deltalake
 import msgspec
+import pyarrow as pa
 import pytest
 from pyroaring import BitMap, BitMap64
 
@@ -24,10 +26,11 @@ from twinlake.log.deletion_vectors import (
     write_dv_file,
 )
 from twinlake.log.z85 import decode_z85, encode_z85
-from twinlake.storage.interface import Committed, CreateOutcome, ObjectMeta
+from twinlake.storage import Committed, CreateOutcome, ObjectMeta, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 UUID = uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 UUID_TEXT = "^-aqEH.-t@S}K{vb[*k^"
@@ -294,3 +297,47 @@ def test_damaged_file(data: bytes, descriptor: DeletionVectorDescriptor, reason:
 
 def test_absent_offset_means_the_first_vector() -> None:
     assert list(read_dv(Shelf({dv_key(UUID): FILE}), replace(STORED, offset=None))) == SAMPLE_ROWS
+
+
+def test_absolute_path_is_resolved_and_decoded(tmp_path: Path) -> None:
+    place = tmp_path / "else where" / "v.bin"
+    place.parent.mkdir()
+    place.write_bytes(FILE)
+    table = tmp_path / "table"
+    table.mkdir()
+    descriptor = replace(STORED, storage_type="p", path_or_inline_dv=place.as_uri())
+    assert "%20" in descriptor.path_or_inline_dv
+    assert list(read_dv(open_store(table), descriptor)) == SAMPLE_ROWS
+
+
+@pytest.mark.parametrize("inline", [True, False], ids=["inline", "stored"])
+def test_delta_rs_reads_our_vectors(tmp_path: Path, inline: bool) -> None:
+    deltalake.write_deltalake(tmp_path, pa.table({"id": list(range(100))}))
+    log = tmp_path / "_delta_log"
+    lines = (log / f"{0:020d}.json").read_bytes().splitlines()
+    (add,) = (line["add"] for line in map(msgspec.json.decode, lines) if "add" in line)
+    rows = [0, 1, 2, 50, *range(60, 80)]
+    if inline:
+        descriptor = inline_descriptor(rows)
+    else:
+        # The second of two vectors, so that the offset counts.
+        data, (_, descriptor) = write_dv_file([[99], rows], UUID)
+        (tmp_path / dv_key(UUID)).write_bytes(data)
+    features = ["deletionVectors"]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": features,
+        "writerFeatures": features,
+    }
+    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    commit = [
+        {"protocol": protocol},
+        {"remove": remove},
+        {"add": {**add, "deletionVector": msgspec.to_builtins(descriptor)}},
+    ]
+    body = b"\n".join(map(msgspec.json.encode, commit))
+    (log / f"{1:020d}.json").write_bytes(body)
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(tmp_path))
+    found = query.execute("SELECT id FROM t ORDER BY id").read_all()
+    assert pa.table(found)["id"].to_pylist() == sorted(set(range(100)) - set(rows))

@@ -52,6 +52,7 @@ from twinlake.schema.types import (
 
 if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
+    from twinlake.schema.types import ColumnPath
 
 CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
 VARCHAR = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}
@@ -335,7 +336,7 @@ def test_long_chains_are_read_without_recursion() -> None:
     text = " OR ".join(f"a = {i}" for i in range(3000))
     expr = parse(text)
     assert len(expr.children()) == 3000
-    values = {("a",): pa.array([7, 3000, None])}
+    values: dict[ColumnPath, pa.Array] = {("a",): pa.array([7, 3000, None])}
     assert evaluate_on(expr, values, 3).to_pylist() == [True, False, None]
 
 
@@ -434,7 +435,9 @@ EVALUATED: dict[str, list[bool | None]] = {
 
 @pytest.mark.parametrize(("text", "expected"), EVALUATED.items(), ids=list(EVALUATED))
 def test_evaluation(text: str, expected: list[bool | None]) -> None:
-    columns = {(name,): pa.array(data, kind) for name, (data, kind) in VALUES.items()}
+    columns: dict[ColumnPath, pa.Array] = {
+        (name,): pa.array(data, kind) for name, (data, kind) in VALUES.items()
+    }
     result = evaluate_on(parse(text), columns, 4)
     assert result.type == pa.bool_()
     assert result.to_pylist() == expected

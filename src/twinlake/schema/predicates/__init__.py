@@ -5,8 +5,8 @@ sqlglot and pyarrow are loaded when the first predicate is parsed or evaluated, 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+import datetime as dt
+from typing import TYPE_CHECKING
 
 from twinlake.schema.predicates.expressions import (
     And,
@@ -25,11 +25,14 @@ from twinlake.schema.predicates.expressions import (
     is_partition_only,
     split_conjuncts,
 )
+from twinlake.schema.predicates.file_stats import FileStats
 
 if TYPE_CHECKING:
-    from twinlake.schema.predicates.evaluation import evaluate_on
-    from twinlake.schema.predicates.parsing import parse_predicate
-    from twinlake.schema.predicates.skipping import FileStats, prune
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from twinlake.schema.types import ColumnPath, Struct
 
 __all__ = [
     "And",
@@ -53,16 +56,41 @@ __all__ = [
     "split_conjuncts",
 ]
 
-_LAZY: Final = {
-    "FileStats": "skipping",
-    "evaluate_on": "evaluation",
-    "parse_predicate": "parsing",
-    "prune": "skipping",
-}
+
+def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) -> Expr:
+    """The predicate that ``text`` spells over the columns of ``schema``.
+
+    ``timezone`` is the session's: texts without a zone are timestamps there.
+
+    >>> from twinlake.schema.types import DATE, Struct, StructField
+    >>> str(parse_predicate("d > '2024-1-31'", Struct((StructField("d", DATE),))))
+    "d > DATE '2024-01-31'"
+    """
+    from twinlake.schema.predicates import parsing
+
+    return parsing.parse_predicate(text, schema, timezone=timezone)
 
 
-def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+def evaluate_on(expr: Expr, columns: Mapping[ColumnPath, pa.Array], n: int) -> pa.BooleanArray:
+    """For each of ``n`` rows true, false or null, as a WHERE clause sees it.
+
+    Raises ``UserError`` for an opaque part; ``is_exact`` and ``is_partition_only`` tell
+    beforehand, and ``prune`` copes with it.
+    """
+    from twinlake.schema.predicates import evaluation
+
+    return evaluation.evaluate_on(expr, columns, n)
+
+
+def prune(expr: Expr, stats: FileStats) -> pa.BooleanArray:
+    """For each file whether it may hold a row for which the predicate is true.
+
+    >>> import pyarrow as pa
+    >>> from twinlake.schema.types import LONG, Struct, StructField
+    >>> expr = parse_predicate("n > 5", Struct((StructField("n", LONG),)))
+    >>> prune(expr, FileStats(num_rows=2, max={("n",): pa.array([5, 6])})).to_pylist()
+    [False, True]
+    """
+    from twinlake.schema.predicates import skipping
+
+    return skipping.prune(expr, stats)

@@ -11,13 +11,11 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
-import re
 import struct
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.errors import Code, UserError
 from twinlake.schema.metadata_keys import CHAR_VARCHAR_KEY, COLLATIONS_KEY
 from twinlake.schema.predicates.expressions import (
     FALSE,
@@ -32,6 +30,13 @@ from twinlake.schema.predicates.expressions import (
     Value,
     all_of,
     any_of,
+)
+from twinlake.schema.predicates.readings import (
+    read_boolean,
+    read_date,
+    read_double,
+    read_integer,
+    read_timestamp,
 )
 from twinlake.schema.types import LONG, DataType, Decimal, Primitive, StructField
 
@@ -231,7 +236,7 @@ def _to_integral(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Conve
         case Kind.INTEGER | Kind.DECIMAL:
             exact = _exact(value)
         case Kind.STRING:
-            exact = decimal.Decimal(_integer_text(str(value), column))
+            exact = decimal.Decimal(read_integer(str(value), column))
         case Kind.DOUBLE | Kind.FLOAT:
             # Spark turns the column into a floating number, which is exact only up to here.
             limit = 2**53 if constant.kind is Kind.DOUBLE else 2**24
@@ -249,7 +254,7 @@ def _to_floating(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Conve
     single = column.type == Primitive("float")
     match constant.kind:
         case Kind.STRING:
-            value = _float_text(str(constant.value), column)
+            value = read_double(str(constant.value), column)
         case Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT | Kind.DOUBLE:
             value = _as_double(constant.value)
         case _:
@@ -269,7 +274,7 @@ def _to_decimal(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Conver
             exact = _exact(value)
         case Kind.STRING | Kind.DOUBLE:
             # Spark compares these as doubles; with few digits that is the same.
-            double = value if isinstance(value, float) else _float_text(str(value), column)
+            double = value if isinstance(value, float) else read_double(str(value), column)
             if not math.isfinite(double):
                 return None
             exact = decimal.Decimal(str(value).strip())
@@ -296,7 +301,7 @@ def _to_boolean(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Conver
         case Kind.BOOLEAN:
             return Literal(constant.value, column.type)
         case Kind.STRING:
-            return Literal(_boolean_text(str(constant.value), column), column.type)
+            return Literal(read_boolean(str(constant.value), column), column.type)
         case _:
             return None
 
@@ -316,7 +321,7 @@ def _to_date(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted
         case Kind.DATE:
             return Literal(constant.value, column.type)
         case Kind.STRING:
-            found = _date_text(str(constant.value), column)
+            found = read_date(str(constant.value), column)
             return None if found is None else Literal(found, column.type)
         case _:
             return None
@@ -326,7 +331,7 @@ def _to_timestamp(constant: Constant, column: Column, zone: dt.tzinfo) -> _Conve
     value = constant.value
     match constant.kind:
         case Kind.STRING:
-            found = _timestamp_text(str(value), column)
+            found = read_timestamp(str(value), column)
             moment = None if found is None else _in_utc(found, zone)
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             moment = _in_utc(_midnight(value), zone)
@@ -339,7 +344,7 @@ def _to_timestamp_ntz(constant: Constant, column: Column, zone: dt.tzinfo) -> _C
     value = constant.value
     match constant.kind:
         case Kind.STRING:
-            moment = _timestamp_text(str(value), column)
+            moment = read_timestamp(str(value), column)
         case Kind.DATE | Kind.TIMESTAMP_NTZ:
             moment = _midnight(value)
         case Kind.TIMESTAMP:
@@ -438,110 +443,3 @@ def _in_utc(moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(dt.UTC)
     except OverflowError:
         return None
-
-
-def _impossible(text: str, column: Column, wanted: str) -> UserError:
-    shown = text if len(text) <= 80 else text[:80] + "..."
-    return UserError(
-        Code.PREDICATE_INVALID,
-        f"The value {shown!r} cannot be compared with {column.path[-1]} ({column.type}).",
-        why=f"It is not {wanted}.",
-        fix=f"Write {wanted}.",
-        delta_class="CAST_INVALID_INPUT",
-        fields={"value": shown, "path": ".".join(column.path), "type": str(column.type)},
-    )
-
-
-_INTEGER: Final = re.compile(r"\s*([+-]?\d{1,400})\s*", re.ASCII)
-_NUMBER: Final = re.compile(
-    r"\s*[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:e[+-]?\d{1,4})?\s*",
-    re.ASCII | re.IGNORECASE,
-)
-_SPECIAL: Final = re.compile(r"\s*(nan|[+-]?inf(?:inity)?)\s*", re.IGNORECASE)
-
-
-def _integer_text(text: str, column: Column) -> str:
-    match = _INTEGER.fullmatch(text)
-    if match is None:
-        raise _impossible(text, column, "a whole number")
-    return match[1]
-
-
-def _float_text(text: str, column: Column) -> float:
-    if not _NUMBER.fullmatch(text) and not _SPECIAL.fullmatch(text):
-        raise _impossible(text, column, "a number")
-    return float(text)
-
-
-_BOOLEANS: Final = {
-    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
-    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
-}
-
-
-def _boolean_text(text: str, column: Column) -> bool:
-    found = _BOOLEANS.get(text.strip().lower())
-    if found is None:
-        raise _impossible(text, column, "true or false")
-    return found
-
-
-_DATE: Final = re.compile(
-    r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
-)
-_TIMESTAMP: Final = re.compile(
-    r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*([A-Za-z+-].*)?)?)?)?",
-    re.ASCII | re.DOTALL,
-)
-_OFFSET: Final = re.compile(
-    r"(?:(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?|Z|UTC|GMT|UT)", re.ASCII
-)
-# Their meaning depends on the clock of the session.
-_CLOCK_WORDS: Final = re.compile(r"(?:now|today|tomorrow|yesterday|epoch)\b.*|T?\d{1,2}:.*", re.I)
-
-
-def _date_text(text: str, column: Column) -> dt.date | None:
-    match = _DATE.fullmatch(text.strip())
-    if match is None:
-        if _CLOCK_WORDS.fullmatch(text.strip()):
-            return None
-        raise _impossible(text, column, "a date such as 2024-01-31")
-    year, month, day = (int(part or 1) for part in match.groups())
-    if not dt.MINYEAR <= year <= dt.MAXYEAR:
-        return None
-    try:
-        return dt.date(year, month, day)
-    except ValueError as error:
-        raise _impossible(text, column, "a date such as 2024-01-31") from error
-
-
-def _timestamp_text(text: str, column: Column) -> dt.datetime | None:
-    wanted = "a timestamp such as 2024-01-31 12:00:00"
-    match = _TIMESTAMP.fullmatch(text.strip())
-    if match is None:
-        if _CLOCK_WORDS.fullmatch(text.strip()):
-            return None
-        raise _impossible(text, column, wanted)
-    year, month, day = (int(part or 1) for part in match.groups()[:3])
-    hour, minute, second = (int(part or 0) for part in match.groups()[3:6])
-    micros = int((match[7] or "").ljust(6, "0")[:6])
-    zone = _zone_text(match[8])
-    if not dt.MINYEAR <= year <= dt.MAXYEAR or (match[8] and zone is None):
-        return None
-    try:
-        return dt.datetime(year, month, day, hour, minute, second, micros, tzinfo=zone)
-    except ValueError as error:
-        raise _impossible(text, column, wanted) from error
-
-
-def _zone_text(text: str | None) -> dt.tzinfo | None:
-    match = _OFFSET.fullmatch(text.strip()) if text else None
-    if match is None:
-        return None
-    if match[1] is None:
-        return dt.UTC
-    distance = dt.timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
-    if distance > dt.timedelta(hours=18):
-        return None
-    return dt.timezone(distance if match[1] == "+" else -distance)

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, SqlglotError, TokenError
 
-from twinlake.errors import Code, UserError
 from twinlake.schema.paths import resolve_path
 from twinlake.schema.predicates.constants import (
     Constant,
@@ -45,6 +41,11 @@ from twinlake.schema.predicates.expressions import (
     StartsWith,
     all_of,
     any_of,
+)
+from twinlake.schema.predicates.sql_text import (
+    TwinlakePredicate,
+    invalid_predicate,
+    parse_condition,
 )
 from twinlake.schema.types import (
     BINARY,
@@ -80,82 +81,17 @@ _MAX_LENGTH: Final = 1_000_000
 _PREFIX_PATTERN: Final = re.compile(r"([^%_]*)%+", re.DOTALL)
 
 
-class TwinlakePredicate(Spark):
-    """Spark 4 reads a doubled quote inside a string as one quote."""
-
-    class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
-
-
 def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) -> Expr:
     """The predicate that ``text`` spells over the columns of ``schema``.
 
     ``timezone`` is the session's: texts without a zone are timestamps there.
-
-    >>> from twinlake.schema.types import DATE, Struct, StructField
-    >>> str(parse_predicate("d > '2024-1-31'", Struct((StructField("d", DATE),))))
-    "d > DATE '2024-01-31'"
     """
     if len(text) > _MAX_LENGTH:
-        raise _invalid(text, f"It has {len(text)} characters, more than {_MAX_LENGTH}.")
+        raise invalid_predicate(text, f"It has {len(text)} characters, more than {_MAX_LENGTH}.")
     try:
-        return _Reader(text, schema, timezone).condition(_parse(text))
+        return _Reader(text, schema, timezone).condition(parse_condition(text))
     except RecursionError as error:
-        raise _invalid(text, "It is nested too deeply.") from error
-
-
-def _parse(text: str) -> exp.Expr:
-    logger = logging.getLogger("sqlglot")
-    try:
-        # As a condition, not as a statement: columns may be called comment, begin or cache.
-        trees = TwinlakePredicate().parse_into(exp.Condition, text)
-    except ParseError as error:
-        first: dict[str, Any] = error.errors[0] if error.errors else {}
-        raise _invalid(
-            text,
-            _readable(str(first.get("description") or error), first.get("highlight")),
-            line=first.get("line"),
-            column=first.get("col"),
-            near=first.get("highlight"),
-        ) from error
-    except TokenError as error:
-        raise _invalid(text, str(error)) from error
-    except (SqlglotError, ValueError, IndexError, AttributeError, TypeError, KeyError) as error:
-        logger.debug("could not parse a predicate", exc_info=True)
-        raise _invalid(text, f"It is not an SQL expression ({type(error).__name__}).") from error
-    if not trees or trees[0] is None:
-        raise _invalid(text, "It is empty.")
-    if len(trees) > 1:
-        raise _invalid(text, "It holds more than one expression.")
-    return trees[0]
-
-
-def _readable(description: str, near: str | None) -> str:
-    if description.startswith("Required keyword") and near:
-        return f"Something is missing after {near!r}."
-    return description.rstrip(".") + "."
-
-
-def _invalid(
-    text: str,
-    why: str,
-    *,
-    line: int | None = None,
-    column: int | None = None,
-    near: str | None = None,
-) -> UserError:
-    shown = text if len(text) <= 200 else text[:200] + "..."
-    where = f" at line {line}, column {column}" if line is not None else ""
-    fields: dict[str, Any] = {"predicate": shown}
-    fields |= {k: v for k, v in (("line", line), ("column", column), ("near", near)) if v}
-    return UserError(
-        Code.PREDICATE_INVALID,
-        f"Not a valid predicate{where}: {shown}",
-        why=why,
-        fix="Write a condition as in a WHERE clause of Spark SQL, e.g. day >= '2024-01-01'.",
-        delta_class="PARSE_SYNTAX_ERROR",
-        fields=fields,
-    )
+        raise invalid_predicate(text, "It is nested too deeply.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +163,9 @@ class _Reader:
     def opaque(self, node: exp.Expr) -> Opaque:
         for part in node.walk():
             if isinstance(part, _FOREIGN):
-                raise _invalid(self.text, f"{type(part).__name__} cannot stand in a predicate.")
+                raise invalid_predicate(
+                    self.text, f"{type(part).__name__} cannot stand in a predicate."
+                )
         columns = frozenset(found.column.path for found in self.columns_in(node))
         return Opaque(node.sql(dialect=TwinlakePredicate, comments=False), columns)
 
@@ -377,7 +315,7 @@ def _in(reader: _Reader, node: exp.Expr) -> Expr | None:
     parts = [reader.compare(node.this, Op.EQ, item) for item in node.expressions]
     if any(part is None for part in parts):
         return None
-    known = [part for part in parts if part is not None]
+    known = list(dict.fromkeys(part for part in parts if part is not None))
     values: list[Literal] = []
     columns: set[Column] = set()
     for part in known:
@@ -390,8 +328,8 @@ def _in(reader: _Reader, node: exp.Expr) -> Expr | None:
             case _:
                 return any_of(known)
     if len(columns) != 1 or len(values) == 1:
-        return any_of(dict.fromkeys(known))
-    return In(columns.pop(), tuple(dict.fromkeys(values)))
+        return any_of(known)
+    return In(columns.pop(), tuple(values))
 
 
 def _is(reader: _Reader, node: exp.Expr) -> Expr | None:
@@ -406,6 +344,8 @@ def _is(reader: _Reader, node: exp.Expr) -> Expr | None:
             if type(subject) not in _CONDITIONS:
                 return None
             inner = reader.condition(subject)
+            if isinstance(inner, Literal):
+                return Literal(inner.value is bool(node.expression.this), BOOLEAN)
             positive = inner if node.expression.this else Not(inner)
             # Never null: true where the condition is, false where it is false or null.
             return all_of([Not(IsNull(inner)), positive])
@@ -418,12 +358,15 @@ def _is(reader: _Reader, node: exp.Expr) -> Expr | None:
                 return Literal(constant.kind is Kind.NULL, BOOLEAN)
             if type(subject) not in _CONDITIONS:
                 return None
-            inner = reader.condition(subject)
-            if isinstance(inner, Literal):
-                return Literal(inner.value is None, BOOLEAN)
-            return IsNull(inner)
+            return _is_null(reader.condition(subject))
         case _:
             return None
+
+
+def _is_null(condition: Expr) -> Expr:
+    if isinstance(condition, Literal):
+        return Literal(condition.value is None, BOOLEAN)
+    return IsNull(condition)
 
 
 def _like(reader: _Reader, node: exp.Expr) -> Expr | None:
@@ -466,14 +409,18 @@ def _boolean_column(reader: _Reader, node: exp.Expr) -> Expr | None:
     if found is None or not found.plain:
         return None
     if found.column.type != BOOLEAN:
-        raise _invalid(reader.text, f"{found.column} is {found.column.type}, not a condition.")
+        raise invalid_predicate(
+            reader.text, f"{found.column} is {found.column.type}, not a condition."
+        )
     return Comparison(Op.EQ, found.column, Literal(True, BOOLEAN))
 
 
 def _constant_condition(reader: _Reader, node: exp.Expr) -> Expr | None:
     constant = reader.constant(node)
     if constant is not None and constant.kind not in (Kind.BOOLEAN, Kind.NULL):
-        raise _invalid(reader.text, f"{node.sql(dialect=Spark)} is a value, not a condition.")
+        raise invalid_predicate(
+            reader.text, f"{node.sql(dialect=TwinlakePredicate)} is a value, not a condition."
+        )
     return None if constant is None else Literal(constant.value, BOOLEAN)
 
 

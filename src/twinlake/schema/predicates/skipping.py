@@ -7,7 +7,7 @@ may match is never itself negated. What is not known counts as "may".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -39,11 +39,10 @@ from twinlake.schema.predicates.expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from twinlake.schema.predicates.file_stats import FileStats
     from twinlake.schema.types import ColumnPath
 
-__all__ = ["FileStats", "prune"]
+__all__ = ["prune"]
 
 # Statistics keep milliseconds; the value they were cut from lies up to one further.
 _CUT_MICROS: Final = 1000
@@ -54,28 +53,8 @@ _LISTED: Final = 32
 _OLD_TIE_BREAKER: Final = "\ufffd"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileStats:
-    """What is known of ``num_rows`` files, a column for each fact, by logical column path."""
-
-    num_rows: int
-    partition: Mapping[ColumnPath, pa.Array] = field(default_factory=dict)
-    min: Mapping[ColumnPath, pa.Array] = field(default_factory=dict)
-    max: Mapping[ColumnPath, pa.Array] = field(default_factory=dict)
-    null_count: Mapping[ColumnPath, pa.Array] = field(default_factory=dict)
-    num_records: pa.Array | None = None
-    tight_bounds: pa.Array | None = None
-
-
 def prune(expr: Expr, stats: FileStats) -> pa.BooleanArray:
-    """For each file whether it may hold a row for which the predicate is true.
-
-    >>> from twinlake.schema.predicates import parse_predicate
-    >>> from twinlake.schema.types import LONG, Struct, StructField
-    >>> expr = parse_predicate("n > 5", Struct((StructField("n", LONG),)))
-    >>> prune(expr, FileStats(num_rows=2, max={("n",): pa.array([5, 6])})).to_pylist()
-    [False, True]
-    """
+    """For each file whether it may hold a row for which the predicate is true."""
     return _outcomes(expr, stats).true
 
 

@@ -1,0 +1,173 @@
+"""What every command shares: its options, and what happens when it fails.
+
+A failure is three lines on standard error and exit status 1, whatever it was; a stack trace only
+comes with ``--debug``. Wrong usage is click's business (exit status 2).
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from twinlake.cli.output import open_output
+from twinlake.cli.place import Place
+from twinlake.errors import Code, TwinlakeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PAIR", "CommandGroup", "command", "limit_option", "shown_rows"]
+
+_TERMINAL_ROWS = 50
+
+
+class PairType(click.ParamType):
+    """``KEY=VALUE``; an equals sign within backticks belongs to the key."""
+
+    name = "key=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Both halves."""
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        text = str(value)
+        quoted = False
+        for position, character in enumerate(text):
+            quoted ^= character == "`"
+            if character == "=" and not quoted and text[:position].strip():
+                return text[:position].strip(), text[position + 1 :].strip()
+        self.fail(f"{value!r} is not of the form {self.name.upper()}.", param, ctx)
+
+
+PAIR = PairType()
+
+
+class Command(click.Command):
+    """A command whose failures are told in three lines."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it."""
+        debug, as_json = bool(ctx.params.pop("debug")), bool(ctx.params.pop("as_json"))
+        output = open_output(as_json=as_json)
+        try:
+            ctx.params["output"] = output
+            result = super().invoke(ctx)
+            # A closed pipe has to show here, not when the interpreter goes down.
+            sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise
+            if debug:
+                traceback.print_exc()
+            output.error(error if isinstance(error, TwinlakeError) else _bug(error))
+            ctx.exit(1)
+        return result
+
+
+def _bug(error: Exception) -> TwinlakeError:
+    name = type(error).__name__
+    return TwinlakeError(
+        Code.INTERNAL,
+        f"twinlake did not expect this: {name}.",
+        why=f"This is a bug of twinlake. {name}: {error}",
+        fix="Run the command again with --debug and report what it prints.",
+        fields={"type": name, "message": str(error)},
+    )
+
+
+class CommandGroup(click.Group):
+    """The commands in the order in which they are registered, which is the order of use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names."""
+        return list(self.commands)
+
+
+def command(
+    *, table: bool = True, time_travel: bool = False, policy: bool = False
+) -> Callable[[Callable[..., None]], Command]:
+    """A command with the shared options; the function is called with ``output`` and ``place``."""
+
+    def decorate(function: Callable[..., None]) -> Command:
+        @functools.wraps(function)
+        def call(**given: Any) -> None:
+            if table:
+                given["place"] = Place(
+                    path=given.pop("path"),
+                    options=dict(given.pop("options")),
+                    policy=given.pop("policy", None) or "bundled",
+                    version=given.pop("version", None),
+                    timestamp=given.pop("timestamp", None),
+                )
+            function(**given)
+
+        shared = [
+            *(_TABLE if table else ()),
+            *(_TIME_TRAVEL if time_travel else ()),
+            *(_POLICY if policy else ()),
+            *(_STORE if table else ()),
+            *_ALWAYS,
+        ]
+        for decorator in reversed(shared):
+            decorator(call)
+        made = click.command(cls=Command)(call)
+        # Arguments come first in usage lines, and the table is the first of them.
+        made.params.sort(key=lambda p: (not isinstance(p, click.Argument), p.name != "path"))
+        return made
+
+    return decorate
+
+
+_TABLE = (click.argument("path"),)
+_TIME_TRAVEL = (
+    click.option("--version", type=click.IntRange(min=0), help="Look at this version."),
+    click.option(
+        "--timestamp",
+        metavar="TIME",
+        help="Look at the version of that time: ISO text (UTC unless it says) or epoch millis.",
+    ),
+)
+_POLICY = (
+    click.option(
+        "--policy",
+        type=click.Choice(["bundled", "minimal"]),
+        help="How the protocol grows: by whole legacy versions (bundled, the default) or "
+        "by the features needed and no others (minimal).",
+    ),
+)
+_STORE = (
+    click.option(
+        "--option",
+        "options",
+        type=PAIR,
+        multiple=True,
+        help="A setting of the object store, such as region=eu-west-1. Repeatable.",
+    ),
+)
+_ALWAYS = (
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option("--debug", is_flag=True, help="Print the stack trace of an error."),
+)
+
+
+def limit_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--limit``, for listings."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        help=f"How many {what} to list. By default all, on a terminal {_TERMINAL_ROWS}.",
+    )
+
+
+def shown_rows(limit: int | None, *, is_terminal: bool) -> int | None:
+    """How many rows to list; None for all."""
+    return _TERMINAL_ROWS if limit is None and is_terminal else limit

@@ -1,0 +1,71 @@
+"""Which table, at which version, through which store: what most commands are told first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from twinlake.errors import Code, UnsupportedFeature, UserError
+from twinlake.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.storage import Store
+
+__all__ = ["Place"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A table as it was named on the command line."""
+
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    policy: str = "bundled"
+    version: int | None = None
+    timestamp: str | None = None
+
+    def open(self) -> Table:
+        """The table, if twinlake supports what reading it takes."""
+        return Table.open(
+            self.path,
+            self.version,
+            self.timestamp,
+            policy=self.policy,
+            options=self.options or None,
+        )
+
+    def open_metadata(self) -> Table:
+        """The table for a look at its log, also where features keep twinlake from its rows."""
+        try:
+            return self.open()
+        except UnsupportedFeature as error:
+            if error.code != Code.FEATURE_READ:
+                raise
+        from twinlake.log import load_snapshot, version_at
+
+        store = self.store()
+        snapshot = load_snapshot(store, self.version)
+        if self.timestamp is not None:
+            snapshot = load_snapshot(store, version_at(store, snapshot, self.timestamp))
+        return Table(snapshot, policy=self.policy)
+
+    def store(self) -> Store:
+        """Where the table lives."""
+        from twinlake.storage import open_store
+
+        return open_store(self.path, options=self.options or None)
+
+    def existing_store(self) -> Store:
+        """Where the table lives; raises if there is no log at all."""
+        store = self.store()
+        if next(iter(store.list_from("_delta_log")), None) is None:
+            raise UserError(
+                Code.TABLE_NOT_FOUND,
+                f"There is no Delta table at {store.url}.",
+                why="it has no _delta_log folder, or nothing is in it",
+                fix="Check the path and the access to it.",
+                fields={"url": store.url},
+            )
+        return store

@@ -1,0 +1,110 @@
+"""What a command has to say, apart from how it is shown.
+
+A command makes one ``View``: plain data for machines, and blocks for people. The blocks are few
+and dumb, so that each renderer is small and every command gets every form of output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Block", "Column", "Facts", "Grid", "Heading", "Lines", "Prose", "View", "cell"]
+
+NOTHING = "-"
+"""An empty cell, so that the columns of a grid can be counted by other programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of what follows."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Sentences, wrapped to the screen."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labels with their values, one a line."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a grid."""
+
+    name: str
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows under a header line; ``note`` stands below, for people only."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls, header: str, rows: Iterable[Sequence[object]], *, title: str = "", note: str = ""
+    ) -> Grid:
+        """A grid from ``"version:r operation"``: names apart by blanks, ``:r`` sets right.
+
+        >>> Grid.of("version:r operation", [(1, None)]).rows
+        [('1', '-')]
+        """
+        columns = tuple(
+            Column(name.removesuffix(":r").replace("_", " "), name.endswith(":r"))
+            for name in header.split()
+        )
+        return cls(columns, [tuple(map(cell, row)) for row in rows], title, note)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Text that keeps its line breaks; lines wider than the screen are folded, never cut.
+
+    ``verbatim`` lines are written as they are wherever the output is not a terminal.
+    """
+
+    lines: tuple[str, ...]
+    verbatim: bool = False
+    style: str = ""
+
+
+Block = Heading | Prose | Facts | Grid | Lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The answer of a command, for both kinds of readers."""
+
+    data: Mapping[str, Any]
+    blocks: Sequence[Block] = field(default=())
+
+
+def cell(value: object) -> str:
+    """A value as it stands in a grid.
+
+    >>> cell(None), cell(True), cell(("a", "b")), cell("")
+    ('-', 'yes', 'a, b', '-')
+    """
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        return ", ".join(str(item) for item in value) or NOTHING
+    return str(value) or NOTHING

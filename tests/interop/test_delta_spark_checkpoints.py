@@ -1,0 +1,94 @@
+"""Delta Spark reads the checkpoints and checksums twinlake writes, and goes on from them."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.delta_tables import expected, make_table, rows
+from twinlake.log import (
+    CheckpointKind,
+    load_snapshot,
+    read_checksum,
+    verify_checksum,
+    write_checkpoint,
+    write_checksum,
+)
+from twinlake.storage import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+V2 = "v2_checkpoint_parquet"
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "classic": ("plain_25_commits", {}),
+    "classic-partitioned": ("partitioned", {}),
+    "classic-struct-stats": ("struct_stats_checkpoint", {}),
+    "classic-vectors": ("deletion_vectors", {}),
+    "classic-mapped": ("column_mapping_id", {}),
+    "multipart": ("plain_25_commits", {"parts": 3}),
+    "v2-parquet": (V2, {}),
+    "v2-parquet-sidecars": (V2, {"sidecars": 2}),
+    "v2-json": (V2, {"kind": CheckpointKind.V2_JSON}),
+    "v2-json-sidecars": (V2, {"kind": CheckpointKind.V2_JSON, "sidecars": 2}),
+    "v2-classic": (V2, {"kind": CheckpointKind.V2_CLASSIC}),
+    "v2-classic-sidecars": (V2, {"kind": CheckpointKind.V2_CLASSIC, "sidecars": 2}),
+}
+
+
+@pytest.fixture(scope="module")
+def originals() -> dict[str, Path]:
+    """Tables made once; every case works on a copy."""
+    return {}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_delta_spark_reads_it(
+    name: str,
+    delta_spark: SparkSession,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    originals: dict[str, Path],
+) -> None:
+    kind, options = CASES[name]
+    if kind not in originals:
+        originals[kind] = make_table(delta_spark, kind, tmp_path_factory.mktemp(kind))
+    path = tmp_path / "table"
+    shutil.copytree(originals[kind], path)
+    before, data = expected(delta_spark, path), rows(delta_spark, path)
+    log = path / "_delta_log"
+    # Nothing of Delta Spark's own checkpoints and checksums is left to lean on.
+    snapshot = load_snapshot(LocalStore(path, durable=False))
+    snapshot.add_files()
+    for file in [*log.glob("*.checkpoint*"), *log.glob("*.crc"), *log.glob(".*.crc")]:
+        file.unlink()
+    shutil.rmtree(log / "_sidecars", ignore_errors=True)
+    (log / "_last_checkpoint").unlink(missing_ok=True)
+    write_checkpoint(snapshot, **options)
+    assert write_checksum(snapshot)
+    # Delta Spark wants the commit file of the version it opens, so the last one stays.
+    for version in range(snapshot.version):
+        (log / f"{version:020}.json").unlink()
+
+    after = expected(delta_spark, path)
+
+    assert after.version == before.version
+    assert after.files == before.files
+    assert (after.min_reader_version, after.min_writer_version) == (
+        before.min_reader_version,
+        before.min_writer_version,
+    )
+    assert rows(delta_spark, path) == data
+
+    delta_spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM delta.`{path}`")
+    assert len(rows(delta_spark, path)) == 2 * len(data)
+    latest = load_snapshot(LocalStore(path, durable=False))
+    checksum = read_checksum(latest.store, latest.version)
+    assert checksum is not None
+    assert verify_checksum(latest, checksum) == []
