@@ -101,6 +101,7 @@ class Code(StrEnum):
     STORAGE = "TWIN-STORAGE"  #: The store failed.
     STORAGE_NOT_FOUND = "TWIN-STORAGE-NOT-FOUND"  #: An object is missing in the store.
     SPARK_REQUIRED = "TWIN-SPARK-REQUIRED"  #: The operation moves rows and needs the Spark engine.
+    INTERNAL = "TWIN-INTERNAL"  #: Something that twinlake did not expect: a bug of its own.
 
 
 class TwinlakeError(Exception):

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from pyspark.sql import Row, SparkSession
 
-__all__ = ["KINDS", "Expected", "ExpectedFile", "expected", "make_table", "rows"]
+__all__ = ["KINDS", "Expected", "ExpectedFile", "PeerTables", "expected", "make_table", "rows"]
 
 #: Every kind of table by name; filled by the ``@_kind`` builders below.
 KINDS: dict[str, Callable[[SparkSession, str], None]] = {}
@@ -35,6 +36,32 @@ def make_table(spark: SparkSession, kind: str, folder: Path) -> Path:
     path = folder / kind
     KINDS[kind](spark, str(path))
     return path
+
+
+class PeerTables:
+    """Every kind of table, made when first asked for and then shared: copy it to change it."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._paths: dict[str, Path] = {}
+        self._expected: dict[str, Expected] = {}
+
+    def path(self, kind: str) -> Path:
+        """Where the table of that kind is; not to be changed."""
+        if kind not in self._paths:
+            self._paths[kind] = make_table(self._spark, kind, self._folder)
+        return self._paths[kind]
+
+    def expected(self, kind: str) -> Expected:
+        """What Delta Spark reads in it."""
+        if kind not in self._expected:
+            self._expected[kind] = expected(self._spark, self.path(kind))
+        return self._expected[kind]
+
+    def copy(self, kind: str, folder: Path) -> Path:
+        """A copy in ``folder/kind`` with the times of the original."""
+        return Path(shutil.copytree(self.path(kind), folder / kind))
 
 
 def rows(spark: SparkSession, path: Path, version: int | None = None) -> list[dict[str, Any]]:

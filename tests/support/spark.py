@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.delta_tables import PeerTables
 from tests.support.not_run import not_run
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["DELTA_PACKAGE", "delta_spark", "start_delta_spark"]
+__all__ = ["DELTA_PACKAGE", "delta_spark", "peer_tables", "start_delta_spark"]
 
 #: The build of Delta Spark for Spark 4.1: the plain ``delta-spark_2.13`` is built for Spark 4.2.
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
@@ -36,7 +37,12 @@ _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Dderby.system.durability=test",
+    # The simple compiler and the simple collector: a JVM that lives for minutes and runs tiny
+    # queries spends half its time in the others.
+    "spark.driver.extraJavaOptions": (
+        "-Duser.timezone=UTC -Dderby.system.durability=test "
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    ),
     "spark.driver.memory": "2g",
     "spark.driver.host": "localhost",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -47,6 +53,10 @@ _SETTINGS = {
     # Tables in tests are tiny: the defaults (200 and 50 tasks) cost seconds for every commit.
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # So do compiling and re-planning queries that see a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
@@ -124,3 +134,11 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
         )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def peer_tables(
+    delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> PeerTables:
+    """The tables of Delta Spark, each made once a run; tests that change one take a copy."""
+    return PeerTables(delta_spark, tmp_path_factory.mktemp("peer"))

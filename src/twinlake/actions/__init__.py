@@ -1,6 +1,7 @@
 """The actions of the Delta log as immutable values, and their JSON form."""
 
 from twinlake.actions.codec import (
+    PRECEDENCE,
     Action,
     action_name,
     decode_action,
@@ -26,6 +27,7 @@ from twinlake.actions.state import (
 from twinlake.protocol import Metadata, Protocol
 
 __all__ = [
+    "PRECEDENCE",
     "Action",
     "AddCDCFile",
     "AddFile",

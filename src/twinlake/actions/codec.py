@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
+    "PRECEDENCE",
     "Action",
     "action_name",
     "decode_action",
@@ -61,6 +62,20 @@ _VALUES: Final[dict[str, type[Protocol] | type[Metadata]]] = {
     "metaData": Metadata,
 }
 _NAMES: Final[dict[type, str]] = {cls: name for name, cls in (*_STRUCTS.items(), *_VALUES.items())}
+PRECEDENCE: Final = (
+    "add",
+    "remove",
+    "metaData",
+    "txn",
+    "protocol",
+    "cdc",
+    "checkpointMetadata",
+    "sidecar",
+    "domainMetadata",
+    "commitInfo",
+)
+"""Which action counts should a line hold several: Delta Spark's order, the first one does."""
+
 _KNOWN: Final[dict[type, frozenset[str]]] = {
     cls: frozenset(f.encode_name for f in msgspec.structs.fields(cls)) - {EXTRA_NAME}
     for cls in _STRUCTS.values()
@@ -126,7 +141,14 @@ def decode_lines(data: bytes, *, source: str) -> Iterator[Action]:
                 fix="Restore the file from a backup; twinlake never edits a published commit.",
                 fields={"file": source, "line": number},
             ) from error
-        yield from actions
+        yield from actions if len(actions) <= 1 else _counting(actions)
+
+
+def _counting(actions: list[Action]) -> list[Action]:
+    """Of several actions on one line the one that counts, and those nobody has a name for."""
+    known = [a for a in actions if not isinstance(a, UnknownAction)]
+    first = sorted(known, key=lambda action: PRECEDENCE.index(action_name(action)))[:1]
+    return first + [a for a in actions if isinstance(a, UnknownAction)]
 
 
 def encode_action(action: Action) -> bytes:

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from twinlake.protocol import Int, Long
+
 __all__ = ["AddCDCFile", "AddFile", "DeletionVectorDescriptor", "FileKey", "RemoveFile"]
 
 FileKey = tuple[str, str | None]
@@ -21,9 +23,9 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
 
     storage_type: str
     path_or_inline_dv: str
-    size_in_bytes: int
-    cardinality: int
-    offset: int | None = None
+    size_in_bytes: Int
+    cardinality: Long
+    offset: Int | None = None
 
     @property
     def unique_id(self) -> str:
@@ -37,14 +39,14 @@ class AddFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
     path: str
     partition_values: dict[str, str | None]
-    size: int
-    modification_time: int
+    size: Long
+    modification_time: Long
     data_change: bool
     stats: str | None = None
     tags: dict[str, str | None] | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
     clustering_provider: str | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=EXTRA_NAME)
 
@@ -75,15 +77,15 @@ class RemoveFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
     path: str
     data_change: bool
-    deletion_timestamp: int | None = None
+    deletion_timestamp: Long | None = None
     extended_file_metadata: bool | None = None
     partition_values: dict[str, str | None] | None = None
-    size: int | None = None
+    size: Long | None = None
     stats: str | None = None
     tags: dict[str, str | None] | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=EXTRA_NAME)
 
     @property
@@ -97,7 +99,7 @@ class AddCDCFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
     path: str
     partition_values: dict[str, str | None]
-    size: int
+    size: Long
     data_change: bool
     tags: dict[str, str | None] | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=EXTRA_NAME)

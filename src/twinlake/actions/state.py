@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from twinlake.actions.files import EXTRA_NAME
+from twinlake.protocol import Long
 
 __all__ = [
     "CheckpointMetadata",
@@ -22,8 +23,8 @@ class SetTransaction(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     """The latest version an application wrote; makes its retries idempotent."""
 
     app_id: str
-    version: int
-    last_updated: int | None = None
+    version: Long
+    last_updated: Long | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=EXTRA_NAME)
 
 
@@ -39,13 +40,13 @@ class DomainMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class CommitInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What happened and who did it. Free-form; unknown keys are kept in ``extra``."""
 
-    in_commit_timestamp: int | None = None
-    timestamp: int | None = None
+    in_commit_timestamp: Long | None = None
+    timestamp: Long | None = None
     user_id: str | None = None
     user_name: str | None = None
     operation: str | None = None
     operation_parameters: dict[str, Any] | None = None
-    read_version: int | None = None
+    read_version: Long | None = None
     isolation_level: str | None = None
     is_blind_append: bool | None = None
     operation_metrics: dict[str, Any] | None = None
@@ -61,7 +62,7 @@ class CheckpointMetadata(
 ):
     """Marks a checkpoint as V2."""
 
-    version: int
+    version: Long
     tags: dict[str, str | None] | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=EXTRA_NAME)
 
@@ -70,8 +71,8 @@ class SidecarFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     """A Parquet file with the file actions of a V2 checkpoint."""
 
     path: str
-    size_in_bytes: int
-    modification_time: int
+    size_in_bytes: Long
+    modification_time: Long
     tags: dict[str, str | None] | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict, name=EXTRA_NAME)
 

@@ -14,7 +14,12 @@ from twinlake.cli.commands import COMMANDS
 __all__ = ["COMMANDS", "main"]
 
 
-@click.group(cls=CommandGroup, name="twinlake", commands={c.name or "": c for c in COMMANDS})
+@click.group(
+    cls=CommandGroup,
+    name="twinlake",
+    commands={made.name or "": made for made in COMMANDS},
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="twinlake", message="twinlake %(version)s")
 def main() -> None:
     """Look at lakehouse tables and change them, without a JVM.
@@ -22,7 +27,6 @@ def main() -> None:
     PATH is a folder or a URL (s3://, gs://, az://, abfss://). Every command has --json: then
     standard output is exactly one JSON document, and {"error": {...}} if the command failed.
 
-    \b
     Errors are three lines on standard error: what happened, why, and how to mend it.
     Exit status: 0 done, 1 failed, 2 wrong usage.
 

@@ -10,23 +10,25 @@ import errno
 import functools
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from twinlake.cli.output import open_output
+from twinlake.cli.output import JsonOutput
 from twinlake.cli.place import Place
 from twinlake.errors import Code, TwinlakeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from twinlake.cli.output import Output
+
 __all__ = ["PAIR", "CommandGroup", "command", "limit_option", "shown_rows"]
 
 _TERMINAL_ROWS = 50
 
 
-class PairType(click.ParamType):
+class PairType(click.ParamType[tuple[str, str]]):
     """``KEY=VALUE``; an equals sign within backticks belongs to the key."""
 
     name = "key=value"
@@ -43,10 +45,20 @@ class PairType(click.ParamType):
             quoted ^= character == "`"
             if character == "=" and not quoted and text[:position].strip():
                 return text[:position].strip(), text[position + 1 :].strip()
-        self.fail(f"{value!r} is not of the form {self.name.upper()}.", param, ctx)
+        return self.fail(f"{value!r} is not of the form {self.name.upper()}.", param, ctx)
 
 
 PAIR = PairType()
+
+
+def _open_output(*, as_json: bool) -> Output:
+    """The renderer that was asked for."""
+    if as_json:
+        return JsonOutput()
+    # Rich takes longer to load than `--help` takes to print.
+    from twinlake.cli.console import ConsoleOutput
+
+    return ConsoleOutput()
 
 
 class Command(click.Command):
@@ -55,7 +67,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
         debug, as_json = bool(ctx.params.pop("debug")), bool(ctx.params.pop("as_json"))
-        output = open_output(as_json=as_json)
+        output = _open_output(as_json=as_json)
         try:
             ctx.params["output"] = output
             result = super().invoke(ctx)
@@ -89,11 +101,12 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names."""
+        del ctx
         return list(self.commands)
 
 
 def command(
-    *, table: bool = True, time_travel: bool = False, policy: bool = False
+    *, table: bool | Literal["optional"] = True, time_travel: bool = False, policy: bool = False
 ) -> Callable[[Callable[..., None]], Command]:
     """A command with the shared options; the function is called with ``output`` and ``place``."""
 
@@ -101,17 +114,17 @@ def command(
         @functools.wraps(function)
         def call(**given: Any) -> None:
             if table:
-                given["place"] = Place(
-                    path=given.pop("path"),
-                    options=dict(given.pop("options")),
-                    policy=given.pop("policy", None) or "bundled",
-                    version=given.pop("version", None),
-                    timestamp=given.pop("timestamp", None),
-                )
+                path, options = given.pop("path"), dict(given.pop("options"))
+                chosen: dict[str, Any] = {
+                    "policy": (given.pop("policy") if policy else None) or "bundled",
+                    "version": given.pop("version") if time_travel else None,
+                    "timestamp": given.pop("timestamp") if time_travel else None,
+                }
+                given["place"] = path and Place(path=path, options=options, **chosen)
             function(**given)
 
         shared = [
-            *(_TABLE if table else ()),
+            *([click.argument("path", required=table is True)] if table else ()),
             *(_TIME_TRAVEL if time_travel else ()),
             *(_POLICY if policy else ()),
             *(_STORE if table else ()),
@@ -120,16 +133,25 @@ def command(
         for decorator in reversed(shared):
             decorator(call)
         made = click.command(cls=Command)(call)
-        # Arguments come first in usage lines, and the table is the first of them.
-        made.params.sort(key=lambda p: (not isinstance(p, click.Argument), p.name != "path"))
+        made.params.sort(key=_rank)
         return made
 
     return decorate
 
 
-_TABLE = (click.argument("path"),)
+def _rank(parameter: click.Parameter) -> int:
+    """The table, other arguments, the command's own options, the shared ones."""
+    if isinstance(parameter, click.Argument):
+        return 0 if parameter.name == "path" else 1
+    return 3 if parameter.name in _SHARED else 2
+
+
+_SHARED = frozenset({"version", "timestamp", "policy", "options", "as_json", "debug"})
+
 _TIME_TRAVEL = (
-    click.option("--version", type=click.IntRange(min=0), help="Look at this version."),
+    click.option(
+        "--version", type=click.IntRange(min=0), metavar="N", help="Look at this version."
+    ),
     click.option(
         "--timestamp",
         metavar="TIME",
@@ -164,6 +186,7 @@ def limit_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return click.option(
         "--limit",
         type=click.IntRange(min=0),
+        metavar="N",
         help=f"How many {what} to list. By default all, on a terminal {_TERMINAL_ROWS}.",
     )
 

@@ -122,9 +122,11 @@ class ConsoleOutput:
     def _fitted(self, block: Grid) -> None:
         table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="cyan")
         for column in block.columns:
-            justify = "right" if column.right else "left"
             table.add_column(
-                Text(column.name), justify=justify, overflow="fold", no_wrap=column.right
+                Text(column.name),
+                justify="right" if column.right else "left",
+                overflow="fold",
+                no_wrap=column.right,
             )
         for row in block.rows:
             table.add_row(*(Text(_clean(value)) for value in row))
@@ -148,7 +150,7 @@ class ConsoleOutput:
                 sys.stdout.write(line + "\n")
                 continue
             text = _clean(line)
-            highlighted = line.startswith("{") and not block.style
+            highlighted = line.lstrip().startswith("{") and not block.style
             for part in [text] if block.verbatim else _folded(text, self._width):
                 shown = Text(part, style=block.style)
                 if highlighted:

@@ -13,10 +13,14 @@ import msgspec
 
 from twinlake.protocol import is_secret
 
-__all__ = ["MASK", "mask_property", "masked"]
+__all__ = ["MASK", "Verbatim", "mask_property", "masked"]
 
 MASK: Final = "********"
 _PROPERTY_CHANGE: Final = {"key", "before", "after"}
+
+
+class Verbatim(list[str]):
+    """Lines that a person asked for as they are."""
 
 
 def mask_property(key: str, value: str | None) -> str | None:
@@ -40,6 +44,8 @@ def masked(value: Any) -> Any:
         if value.keys() == _PROPERTY_CHANGE and is_secret(str(value["key"])):
             return {k: v if k == "key" or v is None else MASK for k, v in value.items()}
         return {k: _member(k, v) for k, v in value.items()}
+    if isinstance(value, Verbatim):
+        return list(value)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [masked(item) for item in value]
     return value

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twinlake.cli.view import View
     from twinlake.errors import TwinlakeError
 
-__all__ = ["JsonOutput", "Output", "error_lines", "open_output"]
+__all__ = ["JsonOutput", "Output", "error_lines"]
 
 _ADVICE = {
     "UserError": ("The input cannot be used as it is.", "Correct it and run the command again."),
@@ -66,16 +66,6 @@ class Output(Protocol):
     def error(self, error: TwinlakeError) -> None:
         """What went wrong, in three lines."""
         ...
-
-
-def open_output(*, as_json: bool) -> Output:
-    """The renderer that was asked for."""
-    if as_json:
-        return JsonOutput()
-    # Rich takes longer to load than `--help` takes to print.
-    from twinlake.cli.console import ConsoleOutput
-
-    return ConsoleOutput()
 
 
 class JsonOutput:

@@ -315,6 +315,24 @@ def _row_tracking(draft: Draft) -> Iterator[Violation]:
         )
 
 
+def _readable(draft: Draft) -> Iterator[Violation]:
+    """What is written must be read again, by us and by others; values are not typed as text is."""
+    for action in draft.change.actions:
+        try:
+            for _ in decode_lines(encode_action(action), source="the commit"):
+                pass
+            if isinstance(action, (AddFile, AddCDCFile)):
+                check_log_path(action.path)
+        except CorruptTable as error:
+            unsafe = error.code is Code.PATH_UNSAFE
+            yield Violation(
+                message=f"{error.what.rstrip('.') if unsafe else action_name(action)}: {error.why}",
+                code=error.code if unsafe else Code.COMMIT_INVALID,
+            )
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            yield Violation(message=f"{action_name(action)} cannot be written: {error}")
+
+
 CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-01", name="one of a kind", run=_single),
     CommitCheck(id="CMT-02", name="first version is complete", run=_first_version),
@@ -329,6 +347,7 @@ CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-11", name="no steering property stored", run=_stored_properties),
     CommitCheck(id="CMT-12", name="features are kept", run=_features_kept),
     CommitCheck(id="CMT-13", name="row tracking is complete", run=_row_tracking),
+    CommitCheck(id="CMT-14", name="every action can be read again", run=_readable),
 )
 """Every check, in the order its findings are reported."""
 

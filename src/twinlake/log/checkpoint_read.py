@@ -49,6 +49,8 @@ _STATE_COLUMNS: Final = (
 )
 _BATCH_ROWS: Final = 1 << 16
 _MOST_SLICES: Final = 16
+# By default whole column chunks are read at once, and some writers make one row group of it all.
+_READ_AHEAD: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -69,7 +71,8 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     if not batches:
         return schema.empty_table()
     tables = [pa.Table.from_batches([b]) for b in batches]
-    return pa.concat_tables(tables, promote_options="default")
+    # Sidecars may be older than the newest schema, and so may their parsed statistics.
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def read_checkpoint(store: Store, checkpoint: Checkpoint) -> CheckpointState:
@@ -127,7 +130,8 @@ def read_files(
             if "remove" in filled:
                 wanted = _leaves(parquet, "remove", REMOVE_FIELDS)
                 removes += [_remove_columns(rows) for rows in _rows_with(parquet, "remove", wanted)]
-    return Reconciled(_table(adds, ADD_SCHEMA), _table(removes, REMOVE_SCHEMA))
+    with _explained(checkpoint.files[0].key):
+        return Reconciled(_table(adds, ADD_SCHEMA), _table(removes, REMOVE_SCHEMA))
 
 
 def sidecar_key(path: str) -> str:
@@ -158,7 +162,7 @@ def read_sidecars(store: Store, checkpoint: Checkpoint) -> set[str]:
 def open_parquet(store: Store, key: str) -> pq.ParquetFile:
     """The object as a Parquet file: by path where it is local, else from memory."""
     if isinstance(store, OnDisk):
-        return pq.ParquetFile(store.local_path(key))
+        return pq.ParquetFile(store.local_path(key), buffer_size=_READ_AHEAD, pre_buffer=False)
     return pq.ParquetFile(pa.BufferReader(store.read(key)))
 
 
@@ -175,11 +179,19 @@ class _explained:
         if isinstance(error, CorruptTable) and error.code == Code.LOG_CORRUPT:
             # A JSON checkpoint is read as a commit is; here it is not the commits that are damaged.
             raise _corrupt(self._key, error.why) from error
-        if error is None or (
-            isinstance(error, TwinlakeError) and not isinstance(error, StorageError)
-        ):
+        missing = isinstance(error, StorageError) and error.code == Code.STORAGE_NOT_FOUND
+        if error is None or (isinstance(error, TwinlakeError) and not missing):
             return
-        damaged = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError)
+        damaged = (
+            pa.ArrowException,
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            ArithmeticError,
+            MemoryError,
+            RecursionError,
+        )
         if isinstance(error, (*damaged, msgspec.DecodeError, StorageError)):
             raise _corrupt(self._key, str(error).splitlines()[0] if str(error) else "") from error
 
@@ -341,6 +353,7 @@ def _runs(struct: pa.StructArray, present: pa.BooleanArray) -> Iterator[pa.Struc
 def _add_columns(struct: pa.StructArray) -> pa.RecordBatch:
     given = {ADD_FIELDS[f.name]: struct.field(f.name) for f in struct.type}
     arrays = [_conform(given.get(f.name), f.type, len(struct)) for f in ADD_SCHEMA]
+    _check_path(arrays[0])
     schema = ADD_SCHEMA
     parsed = given.get("stats_parsed")
     if parsed is not None:
@@ -352,7 +365,15 @@ def _add_columns(struct: pa.StructArray) -> pa.RecordBatch:
 def _remove_columns(struct: pa.StructArray) -> pa.RecordBatch:
     given = {REMOVE_FIELDS[f.name]: struct.field(f.name) for f in struct.type}
     arrays = [_conform(given.get(f.name), f.type, len(struct)) for f in REMOVE_SCHEMA]
+    _check_path(arrays[0])
     return pa.RecordBatch.from_arrays(arrays, schema=REMOVE_SCHEMA)
+
+
+def _check_path(paths: pa.StringArray) -> None:
+    if paths.null_count:
+        raise ValueError(f"{paths.null_count} file actions have no path")
+    # Parquet's bytes become text unseen; damaged ones would surface wherever a path is shown.
+    paths.validate(full=True)
 
 
 def _conform(column: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
@@ -366,13 +387,37 @@ def _conform(column: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
         return column
     if pa.types.is_map(kind) and column.null_count == rows:
         return pa.nulls(rows, kind)
-    return pc.cast(column, kind)
+    return _cast(column, kind)
+
+
+# Arrow turns nearly anything into text and numbers into each other; a path is no number.
+_ALIKE: Final = (
+    (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_dictionary,
+        pa.types.is_binary,
+    ),
+    (pa.types.is_integer,),
+    (pa.types.is_boolean,),
+    (pa.types.is_map,),
+)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    for group in _ALIKE:
+        if any(is_one(kind) for is_one in group):
+            if pa.types.is_null(column.type) or any(is_one(column.type) for is_one in group):
+                return pc.cast(column, kind)
+            break
+    raise ValueError(f"a column of type {column.type} stands where {kind} should")
 
 
 def _deletion_vectors(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     present = {f.name for f in column.type}
     children = [
-        pc.cast(column.field(name), f.type) if name in present else pa.nulls(len(column), f.type)
+        _cast(column.field(name), f.type) if name in present else pa.nulls(len(column), f.type)
         for name, f in zip(DV_FIELDS, kind, strict=True)
     ]
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=column.is_null())

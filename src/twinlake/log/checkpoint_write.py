@@ -28,7 +28,7 @@ from twinlake.log.checkpoint_columns import (
 )
 from twinlake.log.checkpoint_read import open_parquet
 from twinlake.log.columns import adds_from, removes_from
-from twinlake.log.last_checkpoint import write_last_checkpoint
+from twinlake.log.last_checkpoint import replace_object, write_last_checkpoint
 from twinlake.log.listing import Checkpoint
 from twinlake.log.names import (
     LOG_FOLDER,
@@ -40,7 +40,7 @@ from twinlake.log.names import (
     parse_log_file,
     uuid_checkpoint_key,
 )
-from twinlake.protocol import CLIENT_FEATURES, property_value
+from twinlake.protocol import property_value
 from twinlake.runtime import Runtime
 from twinlake.storage import Committed, Conflict
 
@@ -107,7 +107,7 @@ def write_checkpoint(
     _check_request(snapshot, kind, parts, sidecars)
     # Nobody may write for a table it does not understand in full; this is also what checkpoint
     # protection asks of checkpoints of protected versions.
-    snapshot.protocol.check_read_write(CLIENT_FEATURES)
+    snapshot.protocol.check_read_write(metadata=snapshot.metadata)
     _check_published(snapshot)
     content = _content(snapshot, runtime.clock.now_ms() if now_ms is None else now_ms)
     written = _WRITERS[kind](_Job(snapshot, content, runtime, parts or 1, sidecars))
@@ -276,7 +276,7 @@ def _create_or_keep(store: Store, key: str, data: bytes) -> None:
         raise refusal
     # The outcome is open, or what is there is damaged: the content is the same whoever writes
     # it, so replacing it in one step is safe.
-    store.put(key, data)
+    replace_object(store, key, data)
 
 
 def _is_parquet(store: Store, key: str) -> bool:

@@ -21,7 +21,7 @@ from twinlake.actions import (
 )
 from twinlake.errors import Code, CorruptTable, StorageError
 from twinlake.log.names import checksum_key
-from twinlake.log.snapshot import Counters
+from twinlake.log.snapshot import Counters, count_files
 from twinlake.storage import Committed
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "check_checksum",
     "checksum_of",
     "read_checksum",
+    "stated_counters",
     "verify_checksum",
     "write_checksum",
 ]
@@ -228,6 +229,14 @@ def read_checksum(store: Store, version: int) -> VersionChecksum | None:
         return None
 
 
+def stated_counters(snapshot: Snapshot) -> Counters | None:
+    """The totals the checksum file of exactly this version states, if it is of this very table."""
+    found = read_checksum(snapshot.store, snapshot.version)
+    if found is None or found.metadata != snapshot.metadata or found.protocol != snapshot.protocol:
+        return None
+    return found.counters
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One thing in which the table state and its checksum file disagree."""
@@ -239,8 +248,6 @@ class Difference:
 
 def verify_checksum(snapshot: Snapshot, checksum: VersionChecksum) -> list[Difference]:
     """Everything in which the checksum differs from the replayed files and state."""
-    from twinlake.log.snapshot import count_files
-
     # Counted anew: carried counters may stem from this very checksum.
     counters = count_files(snapshot.add_files())
     actual: dict[str, Any] = {

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from twinlake.actions import (
+    PRECEDENCE,
+    AddCDCFile,
     AddFile,
+    CheckpointMetadata,
     DomainMetadata,
     Metadata,
     Protocol,
     RemoveFile,
     SetTransaction,
+    SidecarFile,
     decode_action,
     decode_lines,
 )
@@ -25,10 +29,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["CommitColumns", "decode_commit"]
+    from twinlake.actions import Action
+
+__all__ = ["CommitColumns", "check_once", "decode_commit"]
 
 # About 2,000 lines of a table with statistics; the objects of one block die before the next.
 _BLOCK_BYTES: Final = 1 << 20
+
+
+class _Object(msgspec.Struct):
+    """Any object; what is in it is not looked at."""
 
 
 class _Line(msgspec.Struct):
@@ -38,10 +48,18 @@ class _Line(msgspec.Struct):
     metaData: msgspec.Raw = msgspec.Raw()
     txn: msgspec.Raw = msgspec.Raw()
     domainMetadata: msgspec.Raw = msgspec.Raw()
+    # Only their shape matters here, so that no damage is passed over.
+    commitInfo: _Object | None = None
+    cdc: AddCDCFile | None = None
+    checkpointMetadata: CheckpointMetadata | None = None
+    sidecar: SidecarFile | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(_Line)
 _NULL: Final = b"null"
+_STATE: Final = tuple(
+    n for n in PRECEDENCE if n in {"protocol", "metaData", "txn", "domainMetadata"}
+)
 
 
 @dataclass(slots=True)
@@ -61,23 +79,47 @@ class CommitColumns:
 
 def decode_commit(data: bytes, version: int, source: str) -> CommitColumns:
     """The columns of a commit file; ``source`` names the file in errors."""
+    try:
+        return _decode_blocks(data, version, source)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        # The careful decoder is the one that decides, and it says which line is wrong.
+        return _decode_carefully(data, version, source)
+
+
+def _decode_blocks(data: bytes, version: int, source: str) -> CommitColumns:
     out = CommitColumns(version)
     for block in _blocks(data):
-        try:
-            lines = _DECODER.decode_lines(block)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            _raise_with_line(data, source)
-            raise
+        lines = _DECODER.decode_lines(block)
+        # The decoder does not mind where an object ends; the log holds one a line.
+        if len(lines) != block.count(b"\n") + (block[-1:] not in (b"", b"\n")):
+            raise msgspec.DecodeError("not one object a line")
         adds = [line.add for line in lines if line.add is not None]
-        removes = [line.remove for line in lines if line.remove is not None]
         if adds:
             out.adds.append(add_batch(adds))
+        if len(adds) == len(lines):
+            continue
+        # Should a line hold several actions, one of them counts, as in Delta Spark.
+        rest = [line for line in lines if line.add is None]
+        removes = [line.remove for line in rest if line.remove is not None]
         if removes:
             out.removes.append(remove_batch(removes))
-        # A line holds one action, so those of files say nothing else.
-        others = [line for line in lines if line.add is None and line.remove is None]
-        if others:
-            _take_state(out, others, source)
+        for line in rest:
+            if line.remove is None:
+                _take_state(out, line, source)
+    return out
+
+
+def _decode_carefully(data: bytes, version: int, source: str) -> CommitColumns:
+    out = CommitColumns(version)
+    actions = list(decode_lines(data, source=source))
+    adds = [action for action in actions if isinstance(action, AddFile)]
+    removes = [action for action in actions if isinstance(action, RemoveFile)]
+    if adds:
+        out.adds.append(add_batch(adds))
+    if removes:
+        out.removes.append(remove_batch(removes))
+    for action in actions:
+        _take(out, action, source)
     return out
 
 
@@ -93,39 +135,32 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _take_state(out: CommitColumns, lines: list[_Line], source: str) -> None:
-    for line in lines:
-        for name in ("protocol", "metaData", "txn", "domainMetadata"):
-            raw: msgspec.Raw = getattr(line, name)
-            if raw and bytes(raw) != _NULL:
-                _take(out, name, raw, source)
+def _take_state(out: CommitColumns, line: _Line, source: str) -> None:
+    for name in _STATE:
+        raw: msgspec.Raw = getattr(line, name)
+        if raw and bytes(raw) != _NULL:
+            _take(out, decode_action(name, msgspec.json.decode(raw)), source)
+            return
 
 
-def _take(out: CommitColumns, name: str, raw: msgspec.Raw, source: str) -> None:
-    try:
-        action: Any = decode_action(name, msgspec.json.decode(raw))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise CorruptTable(
-            Code.LOG_CORRUPT,
-            f"{source} holds a malformed {name} action.",
-            why=str(error),
-            fix="Restore the file from a backup; twinlake never edits a published commit.",
-            fields={"file": source, "action": name},
-        ) from error
+def _take(out: CommitColumns, action: Action, source: str) -> None:
     match action:
         case Protocol():
-            _once(out.protocol, "protocol", source)
+            check_once(out.protocol, "protocol", source)
             out.protocol = action
         case Metadata():
-            _once(out.metadata, "metaData", source)
+            check_once(out.metadata, "metaData", source)
             out.metadata = action
         case SetTransaction():
             out.set_transactions[action.app_id] = action
         case DomainMetadata():
             out.domains[action.domain] = action
+        case _:
+            pass
 
 
-def _once(current: object, name: str, source: str) -> None:
+def check_once(current: object, name: str, source: str) -> None:
+    """Refuse a second action of a kind that a commit holds at most once."""
     if current is not None:
         raise CorruptTable(
             Code.LOG_CORRUPT,
@@ -134,9 +169,3 @@ def _once(current: object, name: str, source: str) -> None:
             fix="Restore the file from a backup.",
             fields={"file": source, "action": name},
         )
-
-
-def _raise_with_line(data: bytes, source: str) -> None:
-    # The fast decoder does not say which line; the careful one does, and raises for it.
-    for _ in decode_lines(data, source=source):
-        pass

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twinlake.errors import Code, CorruptTable
 from twinlake.log.stats import StatsShape
 from twinlake.schema import Struct, partition_array, physical_name, physical_schema
 
@@ -60,16 +61,46 @@ def partition_values(
     for name in metadata.partition_columns:
         field = metadata.schema.get(name)
         if field is None:
-            continue
-        text = pc.map_lookup(values, name_of(field), "first")
-        text = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
-        array = partition_array(text, field.type)
+            raise _no_column(name, metadata)
+        array = partition_array(_looked_up(values, name_of(field)), field.type)
         fields.append(pa.field(name_of(field) if physical else field.name, array.type))
         typed.append(array)
     if not fields:
         empty = pa.StructArray.from_buffers(pa.struct([]), len(values), [None])
         return pa.chunked_array([empty])
     return pa.chunked_array([pa.StructArray.from_arrays(typed, fields=fields)])
+
+
+def _looked_up(values: pa.ChunkedArray, key: str) -> pa.Array:
+    """The value under one key of every map."""
+    chunks = [_only_items(chunk, key) for chunk in values.chunks]
+    ready = [items for items in chunks if items is not None]
+    if len(ready) < len(chunks):
+        found = pc.map_lookup(values, key, "first")
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return pa.concat_arrays(ready) if ready else pa.array([], pa.string())
+
+
+def _only_items(maps: pa.MapArray, key: str) -> pa.Array | None:
+    """The items as they lie, if every map holds this key and no other; else None."""
+    if maps.null_count or not len(maps):
+        return None
+    offsets = maps.offsets
+    lengths = pc.subtract(offsets.slice(1), offsets.slice(0, len(maps)))
+    first = offsets[0].as_py()
+    keys = maps.keys.slice(first, len(maps))
+    alone = pc.all(pc.equal(lengths, 1)).as_py() and pc.all(pc.equal(keys, key)).as_py()
+    return maps.items.slice(first, len(maps)) if alone else None
+
+
+def _no_column(name: str, metadata: Metadata) -> CorruptTable:
+    return CorruptTable(
+        Code.SCHEMA_INVALID,
+        f"Table {metadata.label} is partitioned by {name!r}, which is not one of its columns.",
+        why=f"its schema has {', '.join(field.name for field in metadata.schema) or 'none'}",
+        fix="Restore an earlier version of the table.",
+        fields={"table": metadata.label, "column": name},
+    )
 
 
 def _naming(metadata: Metadata) -> Callable[[StructField], str]:

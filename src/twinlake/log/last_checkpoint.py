@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from twinlake.storage import Store
 
-__all__ = ["hint_checksum", "write_last_checkpoint"]
+__all__ = ["hint_checksum", "replace_object", "write_last_checkpoint"]
 
 
 def write_last_checkpoint(store: Store, hint: Mapping[str, Any]) -> bool:
@@ -32,8 +32,19 @@ def write_last_checkpoint(store: Store, hint: Mapping[str, Any]) -> bool:
     ):
         return False
     body = {**hint, "checksum": hint_checksum(hint)}
-    store.put(LAST_CHECKPOINT_KEY, msgspec.json.encode(body))
+    replace_object(store, LAST_CHECKPOINT_KEY, msgspec.json.encode(body))
     return True
+
+
+def replace_object(store: Store, key: str, data: bytes) -> None:
+    """Write an object that may be there already.
+
+    On local disks Hadoop keeps a hidden checksum beside each file it wrote, and refuses the file
+    once somebody else has replaced it; so that checksum goes first.
+    """
+    folder, _, name = key.rpartition("/")
+    store.delete([f"{folder}/.{name}.crc"])
+    store.put(key, data)
 
 
 def _names_a_checkpoint(store: Store, version: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,24 +57,21 @@ class LogSegment:
     commits: tuple[LogFile, ...]
     compactions: tuple[LogFile, ...] = ()
     checksums: frozenset[int] = frozenset()
-
-    @property
-    def last_commit_modified_ms(self) -> int:
-        """When the newest commit of the segment was written, 0 if only a checkpoint is left."""
-        return self.commits[-1].modified_ms if self.commits else 0
+    modified_ms: int | None = None
+    """When the commit of the version itself was written; None if it is gone."""
 
 
 def read_last_checkpoint(store: Store) -> dict[str, Any] | None:
     """The hint, or None whenever it cannot be used."""
     try:
         hint = msgspec.json.decode(store.read(LAST_CHECKPOINT_KEY))
+        usable = isinstance(hint, dict) and type(hint.get("version")) is int
+        if not usable or hint["version"] < 0:
+            return None
+        stated = hint.get("checksum")
+        return hint if stated is None or stated == hint_checksum(hint) else None
     except (StorageError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    usable = isinstance(hint, dict) and isinstance(hint.get("version"), int)
-    if not usable or hint["version"] < 0:
-        return None
-    stated = hint.get("checksum")
-    return hint if stated is None or stated == hint_checksum(hint) else None
 
 
 def list_log(store: Store, from_version: int = 0) -> list[LogFile]:
@@ -99,7 +97,8 @@ def complete_checkpoints(files: Iterable[LogFile]) -> list[Checkpoint]:
         elif item.kind is Kind.MULTIPART:
             parts[item.version, item.parts][item.part] = item
     for (version, count), present in parts.items():
-        if set(present) == set(range(1, count + 1)):
+        # The count first: a name may claim ten thousand million parts.
+        if len(present) == count and set(present) == set(range(1, count + 1)):
             single.append(Checkpoint(version, tuple(present[n] for n in range(1, count + 1))))
     # Among equals the single file is preferred over parts, and a UUID one (V2) over classic.
     rank = {Kind.MULTIPART: 0, Kind.CLASSIC: 1, Kind.UUID: 2}
@@ -155,12 +154,12 @@ def _assemble(
     chosen = checkpoints[-1] if checkpoints else None
     base = chosen.version if chosen is not None else -1
     available = max([base, *(c.version for c in commits)])
-    if version is not None and version > available:
+    if version is not None and not 0 <= version <= available:
         raise UserError(
             Code.VERSION_NOT_FOUND,
             f"Version {version} does not exist.",
             why=f"the latest version is {available}",
-            fix=f"Ask for a version up to {available}.",
+            fix=f"Ask for a version from 0 to {available}.",
             delta_class="DELTA_VERSION_NOT_FOUND",
             fields={"version": version, "latest": available},
         )
@@ -177,19 +176,22 @@ def _assemble(
             if f.kind is Kind.COMPACTION and base < f.version <= f.end_version <= target
         ),
         checksums=frozenset(f.version for f in files if f.kind is Kind.CHECKSUM),
+        modified_ms=next((c.modified_ms for c in reversed(commits) if c.version == target), None),
     )
 
 
 def _check_contiguous(
     tail: tuple[LogFile, ...], base: int, target: int, *, checkpointed: bool
 ) -> None:
-    present = {commit.version for commit in tail}
-    missing = [v for v in range(base + 1, target + 1) if v not in present]
-    if not missing:
+    gaps = target - base - len(tail)
+    if not gaps:
         return
-    cleaned = base < 0 and checkpointed and missing == list(range(len(missing)))
+    present = {commit.version for commit in tail}
+    # One odd name far ahead makes for more missing versions than anybody could list.
+    missing = list(islice((v for v in range(base + 1, target + 1) if v not in present), 100))
+    cleaned = base < 0 and checkpointed and (not tail or tail[0].version == gaps)
     if cleaned:
-        earliest = missing[-1] + 1
+        earliest = gaps
         raise UserError(
             Code.VERSION_NOT_FOUND,
             f"Version {target} is no longer available.",
@@ -198,10 +200,10 @@ def _check_contiguous(
             delta_class="DELTA_VERSION_NOT_FOUND",
             fields={"version": target, "earliest": earliest},
         )
-    shown = ", ".join(str(v) for v in missing[:5]) + (" ..." if len(missing) > 5 else "")
+    shown = ", ".join(str(v) for v in missing[:5]) + (" ..." if gaps > 5 else "")
     raise CorruptTable(
         Code.LOG_CORRUPT,
-        f"The log has a gap: {len(missing)} commit(s) are missing before {target} ({shown}).",
+        f"The log has a gap: {gaps} commit(s) are missing before {target} ({shown}).",
         why=(
             "without a checkpoint every commit from 0 on is needed"
             if base < 0
@@ -209,5 +211,5 @@ def _check_contiguous(
         ),
         fix=f"Restore {commit_key(missing[0])} from a backup, or open an earlier version.",
         delta_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
-        fields={"missing": missing[:100], "version": target},
+        fields={"missing": missing, "version": target},
     )

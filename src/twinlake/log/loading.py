@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from twinlake.actions import decode_lines
+from twinlake.actions import CommitInfo, decode_lines
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
 from twinlake.log.listing import LogSegment, find_segment
 from twinlake.log.names import LogFile, commit_key
@@ -15,7 +15,7 @@ from twinlake.log.snapshot import Snapshot, check_complete
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from twinlake.actions import DomainMetadata, Metadata, SetTransaction
+    from twinlake.actions import Action, DomainMetadata, Metadata, SetTransaction
     from twinlake.log.checkpoint_read import CheckpointState
     from twinlake.log.decoding import CommitColumns
     from twinlake.log.reconcile import FileState, Reconciled
@@ -49,6 +49,7 @@ def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
 
 def _load(store: Store, segment: LogSegment) -> Snapshot:
     from twinlake.log.checkpoint_read import CheckpointState, read_checkpoint
+    from twinlake.log.checksum import stated_counters
 
     base = (
         CheckpointState()
@@ -67,7 +68,6 @@ def _load(store: Store, segment: LogSegment) -> Snapshot:
         if commit.adds or commit.removes:
             commits.append(commit)
     protocol, metadata = check_complete(segment.version, protocol, metadata)
-    last = segment.commits[-1] if segment.commits else None
     return Snapshot(
         store=store,
         version=segment.version,
@@ -77,8 +77,8 @@ def _load(store: Store, segment: LogSegment) -> Snapshot:
         domains={name: d for name, d in domains.items() if not d.removed},
         state=_state(store, segment, base, metadata, tuple(commits)),
         checkpoint=segment.checkpoint,
-        modified_ms=last.modified_ms if last is not None else None,
-        checksummed=segment.version in segment.checksums,
+        modified_ms=segment.modified_ms,
+        stated=stated_counters if segment.version in segment.checksums else None,
     )
 
 
@@ -162,7 +162,18 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
             if error.code == Code.STORAGE_NOT_FOUND:
                 return current
             raise
-        current = current.advance(current.version + 1, tuple(decode_lines(data, source=key)))
+        actions = tuple(decode_lines(data, source=key))
+        modified = None if _is_named(actions) else store.head(key)
+        current = current.advance(
+            current.version + 1,
+            actions,
+            modified_ms=modified.modified_ms if modified is not None else None,
+        )
+
+
+def _is_named(actions: tuple[Action, ...]) -> bool:
+    """Whether the commit has an id to know it by; else only its time tells it from another."""
+    return any(isinstance(action, CommitInfo) and action.txn_id for action in actions)
 
 
 class SnapshotCache:

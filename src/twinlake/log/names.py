@@ -30,6 +30,8 @@ __all__ = [
 LOG_FOLDER: Final = "_delta_log"
 SIDECAR_FOLDER: Final = f"{LOG_FOLDER}/_sidecars"
 LAST_CHECKPOINT_KEY: Final = f"{LOG_FOLDER}/_last_checkpoint"
+# Replay orders actions by twice their version, in 64 bits. Twenty digits can say more.
+MAX_VERSION: Final = 2**62 - 1
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _NAME: Final = re.compile(
@@ -41,7 +43,8 @@ _NAME: Final = re.compile(
     r"(?P<classic>parquet)"
     r"|(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet"
     rf"|(?P<uuid>{_UUID})\.(?P<format>json|parquet)"
-    r"))"
+    r"))",
+    re.ASCII,
 )
 
 
@@ -121,6 +124,8 @@ def parse_log_file(key: str, size: int = 0, modified_ms: int = 0) -> LogFile | N
     if match is None:
         return None
     found = match.groupdict()
+    if max(int(found["version"]), int(found["end"] or 0)) > MAX_VERSION:
+        return None
     kind = next((kind for group, kind in _KINDS.items() if found[group]), Kind.UUID)
     return LogFile(
         kind,

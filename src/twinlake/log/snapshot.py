@@ -26,7 +26,7 @@ from twinlake.errors import Code, CorruptTable, StorageError
 from twinlake.log.names import commit_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -94,7 +94,7 @@ class Snapshot:
         commit_info: CommitInfo | None = None,
         modified_ms: int | None = None,
         counters: Counters | None = None,
-        checksummed: bool = False,
+        stated: Callable[[Snapshot], Counters | None] | None = None,
     ) -> None:
         self.store = store
         self.version = version
@@ -107,7 +107,7 @@ class Snapshot:
         self._commit_info = commit_info
         self._modified_ms = modified_ms
         self._counters = counters
-        self._checksummed = checksummed
+        self._stated = stated
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -146,10 +146,11 @@ class Snapshot:
     def is_still_there(self) -> bool:
         """Whether the commit of this version is the one this snapshot was made from."""
         with self._lock:
-            if self._modified_ms is None and self._commit_info is not None:
-                # Made from our own commit: its time was never asked for, but its id is known.
+            known = self._commit_info.txn_id if self._commit_info is not None else None
+            if self._modified_ms is None and known is not None:
+                # Its time was never asked for, but its id is known, which says even more.
                 found = read_commit_info(self.store, self.version)
-                return found is not None and found.txn_id == self._commit_info.txn_id
+                return found is not None and found.txn_id == known
             meta = self.store.head(commit_key(self.version))
             return meta is not None and meta.modified_ms == self.modified_ms
 
@@ -174,16 +175,8 @@ class Snapshot:
         A checksum file of exactly this version will do, if it speaks of this very table.
         """
         with self._lock:
-            if self._counters is None and self._checksummed:
-                from twinlake.log.checksum import read_checksum
-
-                self._checksummed = False
-                found = read_checksum(self.store, self.version)
-                if found is not None and (found.metadata, found.protocol) == (
-                    self.metadata,
-                    self.protocol,
-                ):
-                    self._counters = found.counters
+            if self._counters is None and self._stated is not None:
+                self._counters, self._stated = self._stated(self), None
             return self._counters
 
     @property
@@ -208,8 +201,14 @@ class Snapshot:
     def _view(self) -> pa.Table:
         from twinlake.log.file_view import view_files
         from twinlake.log.lean import LeanFiles
+        from twinlake.log.path_check import check_paths
 
-        return view_files(self.state.lean(LeanFiles(self.metadata)).adds, self.metadata)
+        adds = self.state.lean(LeanFiles(self.metadata)).adds
+        check_paths(adds["path"])
+        with self._lock:
+            # Carried counters believe every add to be new and every remove to hit; now we know.
+            self._counters = count_files(adds)
+        return view_files(adds, self.metadata)
 
     def files(self, where: str | Expr | None = None) -> pa.Table:
         """The live files that may hold rows matching ``where``, with statistics as columns."""
@@ -218,8 +217,10 @@ class Snapshot:
     def adds(self, where: str | Expr | None = None) -> Iterator[AddFile]:
         """The live files as actions, as they would be committed again."""
         from twinlake.log.columns import adds_from
+        from twinlake.log.path_check import check_paths
 
         raw = self.add_files()
+        check_paths(raw["path"])
         return adds_from(raw if where is None else raw.filter(self._mask(where)))
 
     def _mask(self, where: str | Expr) -> Any:
@@ -245,16 +246,22 @@ class Snapshot:
         self, version: int, actions: Sequence[Action], *, modified_ms: int | None = None
     ) -> Snapshot:
         """The snapshot one commit later; costs what the commit holds, not what the table holds."""
+        from twinlake.log.decoding import check_once
         from twinlake.log.reconcile import columns_of_actions
 
-        protocol, metadata, info = self.protocol, self.metadata, None
+        source = commit_key(version)
+        protocol: Protocol | None = None
+        metadata: Metadata | None = None
+        info: CommitInfo | None = None
         transactions = dict[str, SetTransaction]()
         domains = dict[str, DomainMetadata]()
         for action in actions:
             match action:
                 case Protocol():
+                    check_once(protocol, "protocol", source)
                     protocol = action
                 case Metadata():
+                    check_once(metadata, "metaData", source)
                     metadata = action
                 case SetTransaction():
                     transactions[action.app_id] = action
@@ -268,8 +275,8 @@ class Snapshot:
         return Snapshot(
             store=self.store,
             version=version,
-            protocol=protocol,
-            metadata=metadata,
+            protocol=protocol or self.protocol,
+            metadata=metadata or self.metadata,
             set_transactions={**self.set_transactions, **transactions}
             if transactions
             else self.set_transactions,

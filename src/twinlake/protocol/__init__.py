@@ -45,6 +45,7 @@ from twinlake.protocol.requirements import (
 )
 from twinlake.protocol.steering import Steering, is_steering_key, strip_steering
 from twinlake.protocol.triggers import constraint_names
+from twinlake.protocol.wire import Int, Long
 
 __all__ = [
     "APPEND_ONLY_WRITER_VERSION_1X",
@@ -60,7 +61,9 @@ __all__ = [
     "ClientLike",
     "DropPlan",
     "Feature",
+    "Int",
     "Kind",
+    "Long",
     "Metadata",
     "Policy",
     "Property",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from twinlake.errors import Code, CorruptTable, TwinlakeError
+from twinlake.protocol.wire import Long
 
 if TYPE_CHECKING:
     from twinlake.schema import ColumnMappingMode, Struct
@@ -47,7 +48,7 @@ class _Wire(msgspec.Struct, rename="camel"):
     schema_string: str | None = None
     partition_columns: list[str] | None = None
     configuration: dict[str, str | None] | None = None
-    created_time: int | None = None
+    created_time: Long | None = None
 
 
 def _strings(values: Mapping[str, str | None] | None) -> dict[str, str]:

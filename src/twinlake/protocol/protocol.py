@@ -25,6 +25,7 @@ from twinlake.protocol.registry import (
     minimum_versions,
 )
 from twinlake.protocol.steering import Steering
+from twinlake.protocol.wire import Int
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,8 +41,8 @@ _NO_FEATURES: Final[frozenset[str]] = frozenset()
 
 
 class _Wire(msgspec.Struct, rename="camel"):
-    min_reader_version: int
-    min_writer_version: int
+    min_reader_version: Int
+    min_writer_version: Int
     reader_features: list[str] | None = None
     writer_features: list[str] | None = None
 

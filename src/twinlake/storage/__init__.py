@@ -20,6 +20,7 @@ from twinlake.storage.opening import open_store, register_scheme, resolve, schem
 from twinlake.storage.paths import (
     Location,
     check_key,
+    check_log_path,
     decode_path,
     encode_path,
     parse_location,
@@ -43,6 +44,7 @@ __all__ = [
     "Store",
     "Unknown",
     "check_key",
+    "check_log_path",
     "decode_path",
     "encode_path",
     "open_store",

@@ -16,6 +16,7 @@ from twinlake.storage.object_store import ObjectStore
 from twinlake.storage.paths import (
     ALIASES,
     Location,
+    check_log_path,
     decode_path,
     normal_segments,
     parse_location,
@@ -126,8 +127,7 @@ def resolve(store: Store, encoded_path: str, *, allow_outside: bool = True) -> t
 def _absolute(encoded: str, decoded: str, scheme: str | None, home: Location) -> Location:
     if scheme is not None and scheme not in _OPENERS:
         raise unsafe_path(encoded, f"the scheme {scheme!r} is not known")
-    if "\x00" in decoded or ".." in decoded.split("/"):
-        raise unsafe_path(encoded, "an absolute path must not have '..' segments or a NUL")
+    check_log_path(encoded)
     if scheme is None:
         # Without a scheme the path belongs to the file system or bucket of the table.
         path = normal_segments(decoded, original=encoded)

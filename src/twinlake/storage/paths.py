@@ -20,6 +20,7 @@ from twinlake.errors import Code, CorruptTable, UserError
 __all__ = [
     "Location",
     "check_key",
+    "check_log_path",
     "decode_path",
     "encode_path",
     "parse_location",
@@ -140,6 +141,18 @@ def normal_segments(path: str, *, original: str) -> str:
     if not kept:
         raise unsafe_path(original, "it names the root, not a file")
     return "/".join(kept)
+
+
+def check_log_path(encoded: str) -> None:
+    """Refuse a path of the log that is not a file, or that ``..`` segments lead astray.
+
+    A relative one stays below the table; an absolute one, which Delta allows, has no ``..``.
+    """
+    decoded = decode_path(encoded)
+    if split_scheme(encoded) is None and not encoded.startswith("/"):
+        normal_segments(decoded, original=encoded)
+    elif "\x00" in decoded or ".." in decoded.split("/"):
+        raise unsafe_path(encoded, "an absolute path must not have '..' segments or a NUL")
 
 
 def split_scheme(text: str) -> str | None:

@@ -20,6 +20,10 @@ __all__ = ["Detail", "clustering_columns", "describe", "shown_properties"]
 _CLUSTERING_DOMAIN = "delta.clustering"
 
 
+class _Clustering(msgspec.Struct):
+    columns: list[list[str] | str] = msgspec.field(name="clusteringColumns", default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
     """A table at one version, described."""
@@ -86,10 +90,10 @@ def clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:
     if domain is None:
         return ()
     try:
-        listed = msgspec.json.decode(domain.configuration).get("clusteringColumns", [])
-    except (msgspec.DecodeError, AttributeError):
+        listed = msgspec.json.decode(domain.configuration, type=_Clustering).columns
+    except (msgspec.DecodeError, RecursionError):
         return ()
     # Spark writes each column as a list of path parts; the protocol's sample shows flat strings.
-    parts = [tuple(c) if isinstance(c, list) else (c,) for c in listed]
+    parts = [tuple(c) if isinstance(c, list) else (c,) for c in listed if c]
     mode = snapshot.metadata.column_mapping_mode
     return tuple(render_path(logical_path(snapshot.schema, part, mode)) for part in parts)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import plan_restore
+from twinlake.log import adds_from
 from twinlake.storage import resolve
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def restore_snapshot(
     hooks: Iterable[PostCommitHook],
 ) -> CommitResult:
     """Commit the state of ``target`` on top of ``current``; the protocol never comes down."""
-    plan = plan_restore(current.adds(), target.adds())
+    # Files that must not be followed can still be removed: restoring is how to be rid of them.
+    plan = plan_restore(adds_from(current.add_files()), target.adds())
     outcome = plan.finish(now=runtime.clock.now_ms(), missing=_missing(current, plan, runtime))
     operation = Operation(
         name=OperationName.RESTORE,

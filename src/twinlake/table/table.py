@@ -135,13 +135,18 @@ class Table:
 
     def refresh(self) -> Table:
         """The table at its latest version."""
-        return self._with(CACHE.latest(self._snapshot.store))
+        return self._readable(CACHE.latest(self._snapshot.store))
 
     def at(self, version: int) -> Table:
         """The table at another version."""
         if version == self.version:
             return self
-        return self._with(load_snapshot(self._snapshot.store, version))
+        return self._readable(load_snapshot(self._snapshot.store, version))
+
+    def _readable(self, snapshot: Snapshot) -> Table:
+        table = self._with(snapshot)
+        table._check_readable()
+        return table
 
     def _with(self, snapshot: Snapshot, warnings: tuple[HookWarning, ...] = ()) -> Table:
         return Table(snapshot, policy=self._policy, runtime=self._runtime, warnings=warnings)

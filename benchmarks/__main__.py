@@ -1,0 +1,59 @@
+"""``python -m benchmarks``: a table of ratios, ``latest.json`` and ``latest.png``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from benchmarks.cases import CASES
+from benchmarks.harness import FULL, QUICK, ROOT, CaseResult, Plan, WrongResult
+from benchmarks.report import machine, print_results, write_json, write_plot
+
+RESULTS = ROOT / "benchmarks" / "results"
+PARTIAL = ROOT / "benchmarks" / "out"
+
+
+@click.command()
+@click.option("--only", type=click.Choice(list(CASES)), multiple=True, help="Run these cases only.")
+@click.option("--runs", type=click.IntRange(1), default=7, show_default=True, help="Runs a side.")
+@click.option("--quick", is_flag=True, help="Tables and loops a tenth of the size.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where latest.json and latest.png go; by default benchmarks/results for a whole run and "
+    "benchmarks/out for a partial one.",
+)
+def main(only: tuple[str, ...], runs: int, quick: bool, out: Path | None) -> None:
+    """Compare with the peers, a fresh process a side. A missed bar is reported, not an error."""
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    plan = Plan(
+        runs=runs,
+        sizes=QUICK if quick else FULL,
+        data=ROOT / "benchmarks" / "data",
+        say=lambda text: console.print(text, highlight=False),
+    )
+    about = {**machine(), "runs": runs, "quick": quick}
+    results: list[CaseResult] = []
+    try:
+        for name, case in CASES.items():
+            if not only or name in only:
+                start = time.perf_counter()
+                results += case.run(plan)
+                plan.say(f"{name}: {time.perf_counter() - start:.0f} s")
+    except WrongResult as error:
+        console.print(f"wrong result: {error}", markup=False, highlight=False)
+        sys.exit(1)
+    print_results(results, about, console)
+    partial = quick or bool(only)
+    folder = out or (PARTIAL if partial else RESULTS)
+    write_json(folder / "latest.json", results, about)
+    write_plot(folder / "latest.png", results, about)
+    plan.say(f"written to {folder}")
+
+
+if __name__ == "__main__":
+    main()

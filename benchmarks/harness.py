@@ -1,0 +1,218 @@
+"""A fresh process a side, in alternating order, and what the medians say of each other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class WrongResult(Exception):
+    """The sides did not do the same work, or one of them failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much of everything."""
+
+    commits_of_table: int = 100
+    adds_per_commit: int = 1_000
+    large_adds_per_commit: int = 10_000
+    commits: int = 1_000
+    interval: int = 100
+    small_files: int = 1_000
+    updates: int = 20
+    update_commits: int = 100
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    adds_per_commit=100, large_adds_per_commit=1_000, commits=100, small_files=500, updates=10
+)
+TINY = Sizes(
+    commits_of_table=10,
+    adds_per_commit=10,
+    large_adds_per_commit=20,
+    commits=10,
+    interval=5,
+    small_files=50,
+    updates=2,
+    update_commits=2,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a case needs to know of this run."""
+
+    runs: int
+    sizes: Sizes
+    data: Path
+    """Where tables are kept from run to run, and where scratch tables are made: one disk."""
+    say: Callable[[str], None] = print
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A job and its spec under a name."""
+
+    name: str
+    job: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What one process measured. Seconds and megabytes."""
+
+    wall: float
+    cpu: float
+    """User and system, all threads."""
+    peak_mb: float
+    base_mb: float
+    """The peak before the clock started: the interpreter and the imports."""
+    imports: float
+    late_imports: list[str]
+    """Modules that were imported under the clock all the same."""
+    facts: dict[str, Any]
+    notes: dict[str, Any]
+    metrics: dict[str, float]
+    breakdown: dict[str, Any] | None = None
+
+
+Samples = Mapping[str, Sequence[Sample]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A quantity of one side over its runs."""
+
+    side: str
+    median: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table of ratios."""
+
+    what: str
+    unit: str
+    ours: Figure
+    peer: Figure
+    bar: float | None = None
+    """The highest ratio that passes; None where the ratio is only printed."""
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the other."""
+        return self.ours.median / self.peer.median if self.peer.median else float("inf")
+
+    @property
+    def verdict(self) -> str:
+        """``pass``, ``MISS``, or nothing where there is no bar."""
+        if self.bar is None:
+            return ""
+        return "pass" if self.ratio <= self.bar else "MISS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What a case has to show."""
+
+    case: str
+    title: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    breakdowns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    samples: Samples = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A row of the registry of cases."""
+
+    name: str
+    run: Callable[[Plan], Sequence[CaseResult]]
+
+
+def measure(side: Side, plan: Plan, *, profile: str | None = None) -> Sample:
+    """One run of one side in a fresh process, with a scratch folder of its own."""
+    with _scratch(plan.data) as scratch:
+        spec = {**side.spec, "scratch": str(scratch), "profile": profile}
+        command = [sys.executable, "-m", "benchmarks.worker", side.job, json.dumps(spec)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise WrongResult(f"{side.name} failed:\n{done.stderr.strip()}")
+    return Sample(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def rehearsed(sides: Sequence[Side], plan: Plan) -> tuple[Side, ...]:
+    """The sides after a run that does not count, so that what they import late is known.
+
+    A single run has to do without.
+    """
+    if plan.runs == 1:
+        return tuple(sides)
+    return tuple(
+        replace(side, spec={**side.spec, "modules_seen": measure(side, plan).late_imports})
+        for side in sides
+    )
+
+
+def alternate(sides: Sequence[Side], plan: Plan, runs: int | None = None) -> Samples:
+    """All sides in turn, the order reversed every time; all must come to the same facts."""
+    samples: dict[str, list[Sample]] = {side.name: [] for side in sides}
+    for number in range(plan.runs if runs is None else runs):
+        for side in sides if number % 2 == 0 else reversed(sides):
+            samples[side.name].append(measure(side, plan))
+    check_same(samples)
+    return samples
+
+
+def check_same(samples: Samples) -> None:
+    """Raise if any two runs disagree about what they found or made."""
+    found = [(name, sample.facts) for name, taken in samples.items() for sample in taken]
+    for name, facts in found[1:]:
+        first, expected = found[0]
+        differing = [
+            f"  {key}: {expected.get(key)!r} in {first}, {facts.get(key)!r} in {name}"
+            for key in sorted(expected.keys() | facts.keys())
+            if expected.get(key) != facts.get(key)
+        ]
+        if differing:
+            raise WrongResult("\n".join(["The sides disagree:", *differing]))
+
+
+def figure(side: str, samples: Samples, quantity: Callable[[Sample], float]) -> Figure:
+    """Median and range of a quantity."""
+    values = [quantity(sample) for sample in samples[side]]
+    return Figure(
+        side=side,
+        median=statistics.median(values),
+        low=min(values),
+        high=max(values),
+        runs=len(values),
+    )
+
+
+@contextmanager
+def _scratch(data: Path) -> Iterator[Path]:
+    data.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="scratch-", dir=data))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

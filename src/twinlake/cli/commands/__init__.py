@@ -1,0 +1,15 @@
+"""The commands, in the order in which help lists them."""
+
+from twinlake.cli.commands.alter import alter
+from twinlake.cli.commands.demo import demo
+from twinlake.cli.commands.diff import diff
+from twinlake.cli.commands.features import features
+from twinlake.cli.commands.files import files
+from twinlake.cli.commands.history import history
+from twinlake.cli.commands.log import log
+from twinlake.cli.commands.restore import restore
+from twinlake.cli.commands.show import show
+
+__all__ = ["COMMANDS"]
+
+COMMANDS = (show, history, files, features, diff, log, alter, restore, demo)

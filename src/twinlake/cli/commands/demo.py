@@ -1,0 +1,41 @@
+"""``twinlake demo``: what a table asks of its clients, told on a real table."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from twinlake.cli.command import command
+
+if TYPE_CHECKING:
+    from twinlake.cli.output import Output
+
+__all__ = ["demo"]
+
+
+@command(table=False)
+@click.option(
+    "--keep",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Make the tables in this folder and leave them there.",
+)
+def demo(output: Output, keep: Path | None) -> None:
+    """What a table asks of its clients, told on a real table.
+
+    Works in a temporary folder and takes a few seconds. Creates a table, turns on the change
+    data feed and then deletion vectors, and shows after each step the lines that landed in the
+    log, what they mean, and what a client that lacks a feature is told. Then two writers meet,
+    and an earlier version comes back.
+    """
+    from twinlake.cli.story import story
+
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        output.tell(story(keep, kept=True))
+        return
+    with tempfile.TemporaryDirectory(prefix="twinlake-demo-") as folder:
+        output.tell(story(Path(folder), kept=False))

@@ -1,0 +1,133 @@
+"""``twinlake show``: a table on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twinlake.cli.command import command
+from twinlake.cli.view import Facts, Grid, Heading, View
+from twinlake.cli.wording import commit_rows, counted, moment, protocol_text, readability
+
+if TYPE_CHECKING:
+    from twinlake.cli.output import Output
+    from twinlake.cli.place import Place
+    from twinlake.table import Table
+
+__all__ = ["show"]
+
+_COMMITS = 5
+
+
+@command(time_travel=True)
+def show(output: Output, place: Place) -> None:
+    """What a table is, on one screen.
+
+    Version and time, protocol and features, columns, partitioning, properties, files and the
+    last commits. Works on tables whose rows this release cannot read, and says what keeps it
+    from them.
+    """
+    output.show(_view(place.open_metadata()))
+
+
+def _view(table: Table) -> View:
+    from twinlake.protocol import active_features
+
+    snapshot = table.snapshot
+    gates = readability(snapshot)
+    readable = not gates["read_blocked_by"]
+    facts = _detail(table, readable=readable)
+    features = table.protocol.feature_names
+    active = sorted(active_features(table.metadata, features) & features)
+    commits = table.history(_COMMITS)
+    data = {
+        **facts,
+        "reader_features": _listed(table.protocol.reader_features),
+        "writer_features": _listed(table.protocol.writer_features),
+        "active_features": active,
+        **gates,
+        "schema": _columns(table),
+        "last_commits": [record.to_dict() for record in commits],
+    }
+    return View(data=data, blocks=_blocks(table, data, commit_rows(commits)))
+
+
+def _listed(names: frozenset[str] | None) -> list[str] | None:
+    return None if names is None else sorted(names)
+
+
+def _detail(table: Table, *, readable: bool) -> dict[str, Any]:
+    detail = table.detail().to_dict()
+    if readable:
+        return detail
+    # The files of a table that cannot be read may not be the ones the log seems to list.
+    unknown = dict.fromkeys(("num_files", "size_in_bytes", "num_deletion_vectors"))
+    return {**detail, **unknown}
+
+
+def _columns(table: Table) -> list[dict[str, Any]]:
+    from twinlake.schema import render_type
+
+    partitions = {name.casefold() for name in table.metadata.partition_columns}
+    return [
+        {
+            "name": field.name,
+            "type": render_type(field.type),
+            "nullable": field.nullable,
+            "partition": field.name.casefold() in partitions,
+            "comment": field.metadata.get("comment"),
+        }
+        for field in table.schema
+    ]
+
+
+def _blocks(
+    table: Table, data: dict[str, Any], commits: list[tuple[object, ...]]
+) -> list[Facts | Grid | Heading]:
+    from twinlake.table.rendering import human_size
+
+    title = data["name"] or data["location"].rstrip("/").rpartition("/")[2]
+    files = "unknown"
+    if data["num_files"] is not None:
+        files = f"{counted(data['num_files'], 'file')}, {human_size(data['size_in_bytes'])}"
+        if data["num_deletion_vectors"]:
+            files += f", {data['num_deletion_vectors']} with a deletion vector"
+    idle = [name for name in data["features"] if name not in data["active_features"]]
+    facts = [
+        ("location", data["location"]),
+        ("id", data["id"]),
+        ("about", data["description"] or ""),
+        ("version", str(data["version"])),
+        ("created", moment(data["created_at"]) or ""),
+        ("changed", moment(data["last_modified"]) or ""),
+        ("protocol", protocol_text(table.protocol)),
+        ("in use", ", ".join(data["active_features"]) or "no feature"),
+        ("supported", ", ".join(idle)),
+        ("twinlake", _verdict(data)),
+        ("partitioned by", ", ".join(data["partition_columns"])),
+        ("clustered by", ", ".join(data["clustering_columns"])),
+        ("data", files),
+    ]
+    blocks: list[Facts | Grid | Heading] = [
+        Heading(title),
+        Facts(tuple((label, value) for label, value in facts if value)),
+        Grid.of(
+            "column type null partition comment",
+            [
+                (c["name"], c["type"], c["nullable"], c["partition"] or None, c["comment"])
+                for c in data["schema"]
+            ],
+        ),
+    ]
+    if data["properties"]:
+        blocks.append(Grid.of("property value", data["properties"].items()))
+    blocks.append(Grid.of("version:r time commit engine details", commits))
+    return blocks
+
+
+def _verdict(data: dict[str, Any]) -> str:
+    unread, unwritten = data["read_blocked_by"], data["write_blocked_by"]
+    if unread:
+        return f"cannot read it: {', '.join(unread)}"
+    if unwritten:
+        return f"can read it, cannot write it: {', '.join(unwritten)}"
+    return "can read and write it"

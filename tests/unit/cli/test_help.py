@@ -1,0 +1,48 @@
+"""Help: every command is documented, and asking for help costs nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from tests.unit.cli.running import run
+from twinlake.cli import COMMANDS, main
+
+NOW = ["show", "history", "files", "features", "diff", "log", "alter", "restore", "demo"]
+
+
+def test_the_commands_are_these() -> None:
+    assert list(main.commands) == NOW
+
+
+def test_help_lists_every_command_with_a_whole_sentence() -> None:
+    listing = run("--help").stdout.partition("Commands:")[2]
+    for command in COMMANDS:
+        (line,) = (x for x in listing.splitlines() if x.split()[:1] == [command.name])
+        assert line.endswith("."), line
+        assert not line.endswith("...")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
+def test_every_command_and_option_is_documented(command: click.Command) -> None:
+    assert command.help
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    assert [o.name for o in options if not o.help] == []
+    assert {"--json", "--debug"} <= {name for option in options for name in option.opts}
+    assert run(str(command.name), "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [["--help"], ["alter", "--help"], ["--version"]])
+def test_help_loads_nothing_slow(words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from twinlake.cli import main\n"
+        f"main({words!r}, standalone_mode=False)\n"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert loaded & {"pyarrow", "rich", "sqlglot", "obstore", "pyspark"} == set()
