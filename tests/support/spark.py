@@ -137,8 +137,6 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
 
 
 @pytest.fixture(scope="session")
-def peer_tables(
-    delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> PeerTables:
+def peer_tables(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> PeerTables:
     """The tables of Delta Spark, each made once a run; tests that change one take a copy."""
     return PeerTables(delta_spark, tmp_path_factory.mktemp("peer"))

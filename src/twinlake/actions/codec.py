@@ -29,6 +29,7 @@ __all__ = [
     "PRECEDENCE",
     "Action",
     "action_name",
+    "check_readable",
     "decode_action",
     "decode_lines",
     "encode_action",
@@ -168,6 +169,20 @@ def encode_action(action: Action) -> bytes:
         case _:
             value = action
     return msgspec.json.encode({name: value})
+
+
+def check_readable(action: Action) -> None:
+    """Raise unless the action can be written and read again: values are not checked when made.
+
+    Raises:
+        ValueError, TypeError, OverflowError, RecursionError: what is wrong with it.
+    """
+    kind = _STRUCTS.get(action_name(action))
+    if kind is not None:
+        msgspec.json.decode(msgspec.json.encode(action), type=kind)
+        return
+    for name, value in msgspec.json.decode(encode_action(action)).items():
+        decode_action(name, value)
 
 
 def encode_lines(actions: Iterable[Action]) -> bytes:

@@ -172,7 +172,7 @@ def _pad(text: str, width: int, *, right: bool = False) -> str:
 
 def _folded(text: str, width: int) -> Sequence[str]:
     """A long line in pieces, broken after a comma or a blank where there is one, indented."""
-    indent = " " * (len(text) - len(text.lstrip()) + 4)
+    indent = " " * min(len(text) - len(text.lstrip()) + 4, width // 2)
     parts: list[str] = []
     rest = text
     while len(rest) > width:

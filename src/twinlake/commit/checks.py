@@ -10,19 +10,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from twinlake.actions import AddCDCFile, AddFile, action_name, check_readable
 from twinlake.commit.row_tracking import (
     assigns_row_ids,
     is_fresh,
     num_records,
 )
 from twinlake.commit.verdicts import named
-from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError
 from twinlake.protocol import is_steering_key
+from twinlake.storage import check_log_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from twinlake.actions import AddCDCFile, AddFile, FileKey, Metadata
+    from twinlake.actions import FileKey, Metadata
     from twinlake.commit.change import Change
 
 __all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
@@ -316,21 +318,15 @@ def _row_tracking(draft: Draft) -> Iterator[Violation]:
 
 
 def _readable(draft: Draft) -> Iterator[Violation]:
-    """What is written must be read again, by us and by others; values are not typed as text is."""
     for action in draft.change.actions:
         try:
-            for _ in decode_lines(encode_action(action), source="the commit"):
-                pass
+            check_readable(action)
             if isinstance(action, (AddFile, AddCDCFile)):
                 check_log_path(action.path)
         except CorruptTable as error:
-            unsafe = error.code is Code.PATH_UNSAFE
-            yield Violation(
-                message=f"{error.what.rstrip('.') if unsafe else action_name(action)}: {error.why}",
-                code=error.code if unsafe else Code.COMMIT_INVALID,
-            )
+            yield Violation(message=f"{error.what} {error.why}", code=error.code, fix=error.fix)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            yield Violation(message=f"{action_name(action)} cannot be written: {error}")
+            yield Violation(message=f"a malformed {action_name(action)} action ({error})")
 
 
 CHECKS: Final[tuple[CommitCheck, ...]] = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from twinlake.log.checkpoint_read import ADD_FIELDS, DV_FIELDS, REMOVE_FIELDS
 from twinlake.log.columns import ADD_SCHEMA, DV_TYPE, REMOVE_SCHEMA
 from twinlake.log.file_view import partition_values, stats_shape
 from twinlake.log.stats import render_stats
+from twinlake.protocol import property_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,10 +91,10 @@ class StatsLayout:
 
     @staticmethod
     def of(metadata: Metadata) -> StatsLayout:
-        """What the table asks for; columns are off by default, as the Delta protocol has it."""
+        """What the table asks for; both by default, as Delta Spark does, so that scans are fast."""
         return StatsLayout(
-            metadata.flag("delta.checkpoint.writeStatsAsJson", True),
-            metadata.flag("delta.checkpoint.writeStatsAsStruct", False),
+            bool(property_value(metadata, "delta.checkpoint.writeStatsAsJson")),
+            bool(property_value(metadata, "delta.checkpoint.writeStatsAsStruct")),
         )
 
 
@@ -178,7 +180,7 @@ def _typed_columns(adds: pa.Table, metadata: Metadata) -> dict[str, pa.ChunkedAr
     shape = stats_shape(metadata)
     kind = _writable(shape.arrow)
     chunks = []
-    for batch in adds.to_batches(max_chunksize=_ROWS_PER_GROUP):
+    for batch in _parse_batches(adds):
         given = batch.column("stats_parsed") if "stats_parsed" in batch.schema.names else None
         text = batch.column("stats")
         # A file without statistics has no struct, rather than one full of nulls.
@@ -187,6 +189,21 @@ def _typed_columns(adds: pa.Table, metadata: Metadata) -> dict[str, pa.ChunkedAr
         chunks.append(pc.if_else(absent, pa.scalar(None, kind), parsed))
     columns["stats_parsed"] = pa.chunked_array(chunks, kind)
     return columns
+
+
+def _parse_batches(adds: pa.Table) -> Iterator[pa.RecordBatch]:
+    """What an earlier checkpoint parsed as it lies; the commits since, many and small, joined."""
+    parsed = "stats_parsed" in adds.schema.names
+
+    def is_parsed(batch: pa.RecordBatch) -> bool:
+        return parsed and batch.column("stats_parsed").null_count == 0
+
+    for ready, group in groupby(adds.to_batches(max_chunksize=_ROWS_PER_GROUP), is_parsed):
+        if ready:
+            yield from group
+        else:
+            joined = pa.Table.from_batches(list(group)).combine_chunks()
+            yield from joined.to_batches(max_chunksize=_ROWS_PER_GROUP)
 
 
 def _writable(kind: pa.StructType) -> pa.StructType:

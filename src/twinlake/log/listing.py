@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from twinlake.storage import Store
 
-_CHECKPOINTS = frozenset({Kind.CLASSIC, Kind.MULTIPART, Kind.UUID})
-
 __all__ = ["Checkpoint", "LogSegment", "find_segment", "list_log", "read_last_checkpoint"]
 
 
@@ -165,7 +163,7 @@ def _assemble(
         )
     target = available if version is None else version
     tail = tuple(c for c in commits if base < c.version <= target)
-    _check_contiguous(tail, base, target, checkpointed=any(f.kind in _CHECKPOINTS for f in files))
+    _check_contiguous(tail, base, target, files)
     return LogSegment(
         version=target,
         checkpoint=chosen,
@@ -181,7 +179,7 @@ def _assemble(
 
 
 def _check_contiguous(
-    tail: tuple[LogFile, ...], base: int, target: int, *, checkpointed: bool
+    tail: tuple[LogFile, ...], base: int, target: int, files: list[LogFile]
 ) -> None:
     gaps = target - base - len(tail)
     if not gaps:
@@ -189,8 +187,8 @@ def _check_contiguous(
     present = {commit.version for commit in tail}
     # One odd name far ahead makes for more missing versions than anybody could list.
     missing = list(islice((v for v in range(base + 1, target + 1) if v not in present), 100))
-    cleaned = base < 0 and checkpointed and (not tail or tail[0].version == gaps)
-    if cleaned:
+    from_start = base < 0 and (not tail or tail[0].version == gaps)
+    if from_start and any(c.version > target for c in complete_checkpoints(files)):
         earliest = gaps
         raise UserError(
             Code.VERSION_NOT_FOUND,

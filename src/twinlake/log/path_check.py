@@ -1,6 +1,6 @@
 """Paths of the log that must not be followed, found among very many.
 
-A scan of the bytes clears nearly every table; only a file that looks suspicious is judged by itself.
+A scan of the bytes clears nearly every table; only suspicious files are judged one by one.
 """
 
 from __future__ import annotations

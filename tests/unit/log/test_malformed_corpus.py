@@ -16,10 +16,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +35,10 @@ from twinlake.log import (
 from twinlake.log.deletion_vectors import inline_descriptor, read_dv, write_dv_file
 from twinlake.storage import open_store
 from twinlake.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 LAST = 3
 _SECONDS = 10.0
@@ -618,8 +620,13 @@ def _checkpointed(
 
     def change(root: Path) -> None:
         if kind is CheckpointKind.MULTIPART:
-            body = {name: [x for x in v if x != "v2Checkpoint"] if isinstance(v, list) else v for name, v in PROTOCOL.items()}
-            commit_path(root, 0).write_bytes(commit(line("protocol", body), line("metaData", METADATA)))
+            body = {
+                name: [x for x in v if x != "v2Checkpoint"] if isinstance(v, list) else v
+                for name, v in PROTOCOL.items()
+            }
+            commit_path(root, 0).write_bytes(
+                commit(line("protocol", body), line("metaData", METADATA))
+            )
         snapshot = load_snapshot(open_store(str(root)))
         write_checkpoint(snapshot, kind=kind, parts=parts, sidecars=sidecars)
         if bare:
