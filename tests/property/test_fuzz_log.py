@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.log_tables import sample_log
+from tests.support.scale import scale
 from tests.support.schema_strategies import json_values
 from twinlake.actions import DeletionVectorDescriptor, decode_lines
 from twinlake.errors import TwinlakeError
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from twinlake.storage import Store
 
-EXAMPLES = 100
+EXAMPLES = scale(80, 2_000)
 
 
 def _copy(store: Store) -> MemoryStore:

@@ -245,8 +245,9 @@ def _feature_use(draft: Draft) -> Iterator[Violation]:
             code=Code.FEATURE_MISMATCH,
             fix="Set delta.enableDeletionVectors to true first.",
         )
-    if summary.domains and not protocol.is_supported("domainMetadata"):
-        names = [domain.domain for domain in summary.domains]
+    # Tombstones may go with the feature itself: dropping it has to take the domains along.
+    names = [d.domain for d in summary.domains if not (d.removed and summary.protocol)]
+    if names and not protocol.is_supported("domainMetadata"):
         yield Violation(
             message=f"domainMetadata is not supported, but there is {named(names, 'domain')}",
             code=Code.FEATURE_MISMATCH,

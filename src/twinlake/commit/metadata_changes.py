@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from twinlake.protocol import is_secret
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -137,12 +139,14 @@ def _property_obstacles(
         if new is None:
             yield f"{key} removed"
         elif entry is None or not entry.accepts(old, new):
-            yield f"{key} set to {_short(new)}"
+            yield f"{key} set to {_shown(key, new)}"
         elif entry.feature is not None and not protocol.is_supported(entry.feature):
-            yield f"{key} set to {_short(new)} before {entry.feature} was supported"
+            yield f"{key} set to {_shown(key, new)} before {entry.feature} was supported"
 
 
-def _short(value: str) -> str:
+def _shown(key: str, value: str) -> str:
+    if is_secret(key):
+        return "another value"
     return value if len(value) <= 40 else f"{value[:37]}..."
 
 

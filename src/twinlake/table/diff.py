@@ -10,6 +10,7 @@ from twinlake.schema import (
     Map,
     Struct,
     StructField,
+    field_id,
     render_path,
     render_type,
     walk_fields,
@@ -39,7 +40,10 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """One column that came, went or changed; ``before`` and ``after`` are DDL."""
+    """One column that came, went, changed or was renamed.
+
+    ``before`` and ``after`` are DDL, or the two names of a renamed column.
+    """
 
     change: str
     path: str
@@ -114,7 +118,15 @@ def _properties(old: Mapping[str, str], new: Mapping[str, str]) -> list[Property
 
 def _columns(old: Struct, new: Struct) -> list[ColumnChange]:
     before, after = dict(walk_fields(old)), dict(walk_fields(new))
+    renamed = _renamed(before, after)
+    # Under its new name a renamed column is compared with what it was.
+    before = {renamed.get(path, path): field for path, field in before.items()}
     changes = [
+        ColumnChange("renamed", render_path(p), render_path(was), render_path(p))
+        for was, p in renamed.items()
+        if was[-1] != p[-1]
+    ]
+    changes += [
         ColumnChange("added", render_path(p), None, _ddl(f))
         for p, f in after.items()
         if p not in before and _parent(p) in (before.keys() | {()})
@@ -130,6 +142,20 @@ def _columns(old: Struct, new: Struct) -> list[ColumnChange]:
         if p in before and _own(f) != _own(before[p])
     ]
     return changes
+
+
+def _renamed(
+    before: Mapping[ColumnPath, StructField], after: Mapping[ColumnPath, StructField]
+) -> dict[ColumnPath, ColumnPath]:
+    """Old path to new path of the columns whose id is at another path now."""
+    places = {field_id(field): path for path, field in after.items()}
+    moved = {}
+    for path, field in before.items():
+        number = field_id(field)
+        place = places.get(number) if number is not None else None
+        if place is not None and place != path:
+            moved[path] = place
+    return moved
 
 
 def _parent(path: ColumnPath) -> ColumnPath:

@@ -151,7 +151,7 @@ def test_constraints_are_recorded_and_guard_their_columns(tmp_path: Path) -> Non
     t = mapped(tmp_path).add_constraint("positive", "id > 0")
     assert t.properties["delta.constraints.positive"] == "id > 0"
     assert t.protocol.is_supported("checkConstraints")
-    with pytest.raises(UserError, match="positive"):
+    with pytest.raises(UserError, match="POSITIVE"):
         t.add_constraint("POSITIVE", "id > 1")
     with pytest.raises(UserError) as used:
         t.drop_column("id")

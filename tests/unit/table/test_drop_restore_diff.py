@@ -201,3 +201,16 @@ def test_diff_says_what_changed(tmp_path: Path) -> None:
         ("removed", "2.parquet"),
         ("added", "1.parquet"),
     }
+
+
+def test_a_rename_is_not_a_drop_and_an_add(tmp_path: Path) -> None:
+    t = create(
+        tmp_path, "id INT, s STRUCT<a: INT>", properties={"delta.columnMapping.mode": "name"}
+    )
+    t = t.rename_column("s", "t").rename_column("t.a", "b").alter_column("t.b", comment="x")
+    found = [(c.change, c.path, c.before) for c in t.diff(0).columns]
+    assert found == [
+        ("renamed", "t", "s"),
+        ("renamed", "t.b", "s.a"),
+        ("changed", "t.b", "INT"),
+    ]

@@ -47,7 +47,7 @@ def test_the_minimal_policy_names_only_what_is_used(tmp_path: Path) -> None:
 
 
 def test_a_client_without_the_features_is_told_which(tmp_path: Path) -> None:
-    newcomer = Client(readers=(), writers=("appendOnly", "invariants"))
+    newcomer = Client(readers=frozenset(), writers=frozenset({"appendOnly", "invariants"}))
     t = create(tmp_path, "id INT")
     t.protocol.check_read_write(newcomer)
     later = t.set_properties({"delta.enableChangeDataFeed": "true"})

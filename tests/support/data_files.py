@@ -1,0 +1,106 @@
+"""Real data files for tables made here, since the control plane itself moves no rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from twinlake.actions import AddFile
+from twinlake.schema import Struct, physical_schema, render_partition_value, to_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from twinlake.table import Table
+
+__all__ = ["append", "write_file"]
+
+Row = dict[str, Any]
+
+
+def append(table: Table, folder: Path, *files: Sequence[Row]) -> Table:
+    """Write each list of rows as one Parquet file and commit them together."""
+    adds = [write_file(table, folder, rows) for rows in files]
+    return table.commit("WRITE", adds, parameters={"mode": "Append"})
+
+
+def write_file(table: Table, folder: Path, rows: Sequence[Row]) -> AddFile:
+    """Write rows of one partition under physical names and ids; returns the action to commit."""
+    metadata = table.metadata
+    partitions = metadata.partition_columns
+    logical = Struct(tuple(f for f in table.schema if f.name not in partitions))
+    physical = physical_schema(logical, metadata.column_mapping_mode)
+    schema = to_arrow(physical, field_ids=metadata.column_mapping_mode != "none")
+    columns = [
+        pa.array([_physical(row.get(f.name), f.type, p.type) for row in rows], arrow.type)
+        for f, p, arrow in zip(logical, physical, schema, strict=True)
+    ]
+    data = pa.Table.from_arrays(columns, schema=schema)
+    name = f"part-{uuid4()}.snappy.parquet"
+    pq.write_table(data, folder / name)
+    whole = physical_schema(table.schema, metadata.column_mapping_mode)
+    named = {f.name: p for f, p in zip(table.schema, whole, strict=True)}
+    return AddFile(
+        path=quote(name),
+        partition_values={
+            named[c].name: render_partition_value(rows[0].get(c), named[c].type) for c in partitions
+        },
+        size=(folder / name).stat().st_size,
+        modification_time=int((folder / name).stat().st_mtime * 1000),
+        data_change=True,
+        stats=json.dumps(_statistics(data), default=_text),
+    )
+
+
+def _physical(value: Any, logical: Any, physical: Any) -> Any:
+    """Struct values by physical names; arrays and maps of structs are not needed so far."""
+    if not isinstance(logical, Struct) or value is None:
+        return value
+    return {
+        p.name: _physical(value.get(f.name), f.type, p.type)
+        for f, p in zip(logical, physical, strict=True)
+    }
+
+
+def _statistics(data: pa.Table) -> dict[str, Any]:
+    low, high, nulls = _bounds(zip(data.schema.names, data.columns, strict=True))
+    return {"numRecords": len(data), "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def _bounds(columns: Iterable[tuple[str, Any]]) -> tuple[Row, Row, Row]:
+    low: Row = {}
+    high: Row = {}
+    nulls: Row = {}
+    for name, column in columns:
+        if pa.types.is_struct(column.type):
+            below = zip((f.name for f in column.type), column.flatten(), strict=True)
+            low[name], high[name], nulls[name] = _bounds(below)
+            continue
+        nulls[name] = column.null_count
+        nested = pa.types.is_nested(column.type)
+        if nested or pa.types.is_binary(column.type) or pa.types.is_boolean(column.type):
+            continue
+        found: Mapping[str, Any] = pc.min_max(column).as_py()
+        if found["min"] is not None:
+            low[name], high[name] = found["min"], found["max"]
+    return low, high, nulls
+
+
+def _text(value: Any) -> Any:
+    match value:
+        case dt.datetime():
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case dt.date():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+    raise TypeError(type(value).__name__)
