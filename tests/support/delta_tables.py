@@ -310,7 +310,7 @@ def deletion_vectors(spark: SparkSession, path: str) -> None:
 
 
 _NESTED = "id BIGINT, who STRUCT<first: STRING, age: INT>, tags MAP<STRING, ARRAY<STRUCT<n: INT>>>"
-_NESTED_ROW = "named_struct('first', 'Ann', 'age', 41), map('k', array(named_struct('n', 7)))"
+_NESTED_ROW = "named_struct('first', 'x', 'age', 41), map('k', array(named_struct('n', 7)))"
 
 
 def _column_mapping(spark: SparkSession, path: str, mode: str) -> None:

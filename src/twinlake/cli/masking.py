@@ -26,8 +26,8 @@ class Verbatim(list[str]):
 def mask_property(key: str, value: str | None) -> str | None:
     """A property's value, fit for showing.
 
-    >>> mask_property("fs.s3a.secret.key", "hunter2"), mask_property("owner", "ann")
-    ('********', 'ann')
+    >>> mask_property("fs.s3a.secret.key", "hunter2"), mask_property("team", "orders")
+    ('********', 'orders')
     """
     return MASK if value is not None and is_secret(key) else value
 

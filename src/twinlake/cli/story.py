@@ -287,11 +287,11 @@ def _writers(table: Table) -> list[str]:
 
 def _two_writers(table: Table, path: Path) -> tuple[Table, View]:
     """Two values of one version both change properties; the second to commit loses."""
-    ann, bob = table, table
-    won = ann.set_properties({"delta.logRetentionDuration": "interval 60 days"})
+    first, second = table, table
+    won = first.set_properties({"delta.logRetentionDuration": "interval 60 days"})
     lost: ConflictError | None = None
     try:
-        bob.set_properties({"delta.checkpointInterval": "20"})
+        second.set_properties({"delta.checkpointInterval": "20"})
     except ConflictError as error:
         lost = error
     settled = won.refresh().set_properties({"delta.checkpointInterval": "20"})
@@ -306,14 +306,14 @@ def _two_writers(table: Table, path: Path) -> tuple[Table, View]:
         blocks=[
             Heading("6. Two writers at once"),
             Prose(
-                f"Ann and Bob both hold version {table.version}, and both set a property. Ann's "
-                f"commit becomes version {won.version}. Bob's was planned on a table that is no "
-                "more, so it is refused rather than merged by guessing:"
+                f"Two writers hold version {table.version}, and both set a property. The first "
+                f"commit becomes version {won.version}. The second was planned on a table that is "
+                "no more, so it is refused rather than merged by guessing:"
             ),
             Lines(
                 (
-                    '>>> ann.set_properties({"delta.logRetentionDuration": "interval 60 days"})',
-                    '>>> bob.set_properties({"delta.checkpointInterval": "20"})',
+                    '>>> first.set_properties({"delta.logRetentionDuration": "interval 60 days"})',
+                    '>>> second.set_properties({"delta.checkpointInterval": "20"})',
                 ),
                 style="bold",
             ),

@@ -59,7 +59,7 @@ class Transaction:
     >>> txn = Transaction.for_new_table(MemoryStore(), Operation(name="CREATE TABLE"))
     >>> table = txn.update_metadata(Metadata(id="t")).commit().snapshot
     >>> txn = Transaction(table, Operation(name="SET TBLPROPERTIES"))
-    >>> changed = table.metadata.with_configuration({"owner": "ann"})
+    >>> changed = table.metadata.with_configuration({"team": "orders"})
     >>> txn.update_metadata(changed).commit().version
     1
     """

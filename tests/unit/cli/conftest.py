@@ -47,7 +47,7 @@ def orders(tmp_path: Path) -> Path:
         path,
         "id INT COMMENT 'the key', name STRING, day DATE",
         ["day"],
-        {"fs.s3a.secret.key": SECRET, "owner": "ann", "delta.enableDeletionVectors": "true"},
+        {"fs.s3a.secret.key": SECRET, "team": "orders", "delta.enableDeletionVectors": "true"},
         name="orders",
         durable=False,
     )

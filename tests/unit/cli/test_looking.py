@@ -211,5 +211,5 @@ def test_log_of_a_version_shows_its_actions(orders: Path) -> None:
 
 
 def test_control_characters_of_a_table_do_not_reach_the_terminal(empty: Path) -> None:
-    Table.open(empty).set_properties({"owner": "\x1b[31mann\nbob"})
-    assert ["owner", "\\x1b[31mann\\nbob"] in grid(lines("show", empty), "property")
+    Table.open(empty).set_properties({"owner": "\x1b[31mred\nblue"})
+    assert ["owner", "\\x1b[31mred\\nblue"] in grid(lines("show", empty), "property")

@@ -18,7 +18,7 @@ def test_create_writes_everything_once(tmp_path: Path) -> None:
         tmp_path,
         "id INT NOT NULL, d DATE, tags MAP<STRING, STRUCT<n: INT>>",
         partition_by=["D"],
-        properties={"delta.appendOnly": True, "owner": "ann"},
+        properties={"delta.appendOnly": True, "team": "orders"},
         name="orders",
         description="what was ordered",
     )
@@ -29,7 +29,7 @@ def test_create_writes_everything_once(tmp_path: Path) -> None:
     assert again.version == 0
     assert again.metadata == t.metadata
     assert again.metadata.partition_columns == ("d",)
-    assert dict(again.properties) == {"delta.appendOnly": "true", "owner": "ann"}
+    assert dict(again.properties) == {"delta.appendOnly": "true", "team": "orders"}
     assert (again.metadata.name, again.metadata.description) == ("orders", "what was ordered")
     info = log_lines(tmp_path, 0)[0]["commitInfo"]
     assert info["operation"] == "CREATE TABLE"
