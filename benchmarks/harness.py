@@ -121,6 +121,11 @@ class Row:
         return self.ours.median / self.peer.median if self.peer.median else float("inf")
 
     @property
+    def best_ratio(self) -> float:
+        """Best run over best run: what is left when other work disturbs the medians."""
+        return self.ours.low / self.peer.low if self.peer.low else float("inf")
+
+    @property
     def verdict(self) -> str:
         """``pass``, ``MISS``, or nothing where there is no bar."""
         if self.bar is None:

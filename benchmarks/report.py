@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
 def print_results(results: Sequence[CaseResult], about: dict[str, Any], console: Console) -> None:
     """The table of ratios, then what is to be said about each case."""
     table = Table(title="ours over theirs (medians; range of the runs in brackets)")
-    for name in ("what", "ours", "theirs", "ratio", "bar", ""):
+    for name in ("what", "ours", "theirs", "best/best", "ratio", "bar", ""):
         table.add_column(name, justify="left" if name in ("what", "") else "right")
     for result in results:
         for row in result.rows:
@@ -46,6 +46,7 @@ def print_results(results: Sequence[CaseResult], about: dict[str, Any], console:
                 row.what,
                 _figure(row.ours, row.unit),
                 _figure(row.peer, row.unit),
+                f"{row.best_ratio:.2f}",
                 f"{row.ratio:.2f}",
                 bar,
                 row.verdict,
@@ -113,7 +114,7 @@ def _case(result: CaseResult) -> dict[str, Any]:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    return {**asdict(row), "ratio": row.ratio, "verdict": row.verdict}
+    return {**asdict(row), "ratio": row.ratio, "best_ratio": row.best_ratio, "verdict": row.verdict}
 
 
 def write_plot(path: Path, results: Iterable[CaseResult], about: dict[str, Any]) -> None:
@@ -137,6 +138,7 @@ def write_plot(path: Path, results: Iterable[CaseResult], about: dict[str, Any])
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )
     axes.axvline(1.0, color="grey", linestyle="--", linewidth=1)
     axes.set_yticks(range(len(rows)), [row.what for row in rows])

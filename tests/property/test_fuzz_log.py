@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from tests.support.log_tables import sample_log
 from tests.support.scale import scale
 from tests.support.schema_strategies import json_values
-from twinlake.actions import DeletionVectorDescriptor, decode_lines
+from twinlake.actions import (
+    AddFile,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    decode_lines,
+)
 from twinlake.errors import TwinlakeError
 from twinlake.log import CheckpointKind, load_snapshot, update_snapshot, write_checkpoint
 from twinlake.log.decoding import decode_commit
@@ -114,20 +121,21 @@ def test_damaged_commits(data: st.DataObject) -> None:
 @settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_the_two_decoders_agree_on_damaged_commits(data: st.DataObject) -> None:
-    """The fast decoder refuses what the careful one refuses, and sees the same files."""
+    """The fast decoder takes whatever the careful one takes, and sees the same files in it."""
     original = _log().read(f"_delta_log/{data.draw(st.integers(0, 3)):020}.json")
     body = data.draw(damaged(original))
     try:
         actions = list(decode_lines(body, source="c"))
-    except TwinlakeError as error:
-        with pytest.raises(TwinlakeError) as caught:
-            decode_commit(body, 7, "c")
-        assert caught.value.code == error.code
+    except TwinlakeError:
+        # In text that it skips, such as that of commitInfo, the fast one may pass over damage.
+        _survives(lambda: decode_commit(body, 7, "c"))
         return
-    with contextlib.suppress(TwinlakeError):
-        columns = decode_commit(body, 7, "c")
-        paths = [path for batch in columns.adds for path in batch.column("path").to_pylist()]
-        assert paths == [a.path for a in actions if type(a).__name__ == "AddFile"]
+    if max(len([a for a in actions if isinstance(a, kind)]) for kind in (Metadata, Protocol)) > 1:
+        return
+    columns = decode_commit(body, 7, "c")
+    for batches, kind in ((columns.adds, AddFile), (columns.removes, RemoveFile)):
+        paths = [path for batch in batches for path in batch.column("path").to_pylist()]
+        assert paths == [a.path for a in actions if isinstance(a, kind)]
 
 
 # Values

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
-__all__ = ["KINDS", "Expected", "ExpectedFile", "PeerTables", "expected", "make_table", "rows"]
+__all__ = [
+    "KINDS",
+    "Expected",
+    "ExpectedFile",
+    "PeerTables",
+    "arrow_rows",
+    "checksum_is_valid",
+    "delta_settings",
+    "expected",
+    "make_table",
+    "rows",
+]
 
 #: Every kind of table by name; filled by the ``@_kind`` builders below.
 KINDS: dict[str, Callable[[SparkSession, str], None]] = {}
@@ -70,6 +81,23 @@ def rows(spark: SparkSession, path: Path, version: int | None = None) -> list[di
     if version is not None:
         reader = reader.option("versionAsOf", version)
     return sorted((row.asDict(True) for row in reader.load(str(path)).collect()), key=str)
+
+
+def arrow_rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    """The rows Delta Spark reads, with times in UTC whatever the zone of this process."""
+    _delta_log(spark, path)
+    table = spark.read.format("delta").load(str(path)).toArrow()
+    return sorted(table.to_pylist(), key=str)
+
+
+def checksum_is_valid(spark: SparkSession, path: Path) -> bool:
+    """Whether the latest version has a checksum file that Delta Spark finds right."""
+    snapshot = _snapshot(spark, path, None)
+    if not snapshot.checksumOpt().isDefined():
+        return False
+    nothing = getattr(snapshot, "validateChecksum$default$1")()
+    with delta_settings(spark, checksum__mismatch__fatal="false"):
+        return bool(snapshot.validateChecksum(nothing))
 
 
 # --- what Delta Spark says ------------------------------------------------------------------------
@@ -205,7 +233,7 @@ def _kind(
 
 
 @contextlib.contextmanager
-def _settings(spark: SparkSession, **values: str) -> Iterator[None]:
+def delta_settings(spark: SparkSession, **values: str) -> Iterator[None]:
     """Set Delta session settings for a while; ``__`` in a name stands for a dot."""
     keys = {f"spark.databricks.delta.{name.replace('__', '.')}": v for name, v in values.items()}
     for key, value in keys.items():
@@ -242,7 +270,7 @@ def _checkpoint(spark: SparkSession, path: str) -> None:
 @_kind
 def plain_25_commits(spark: SparkSession, path: str) -> None:
     """Version 25 with the automatic classic checkpoint at 20 and five commits after it."""
-    with _settings(spark, properties__defaults__checkpointInterval="10"):
+    with delta_settings(spark, properties__defaults__checkpointInterval="10"):
         _create(spark, path, "id BIGINT, name STRING")
         for i in range(24):
             _append_ids(spark, path, i, i + 1)
@@ -254,7 +282,7 @@ def multi_part_checkpoint(spark: SparkSession, path: str) -> None:
     """A checkpoint in three parts (at most four files each) and a commit after it."""
     _create(spark, path, "id BIGINT, name STRING")
     _append_ids(spark, path, 0, 120, files=12)
-    with _settings(spark, checkpoint__partSize="4"):
+    with delta_settings(spark, checkpoint__partSize="4"):
         _checkpoint(spark, path)
     _append_ids(spark, path, 120, 130)
 
@@ -263,7 +291,9 @@ def _v2_checkpoint(spark: SparkSession, path: str, top_level: str) -> None:
     _create(spark, path, "id BIGINT, name STRING", checkpointPolicy="v2")
     _append_ids(spark, path, 0, 60, files=6)
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id < 10")
-    with _settings(spark, checkpointV2__topLevelFileFormat=top_level, checkpoint__partSize="4"):
+    with delta_settings(
+        spark, checkpointV2__topLevelFileFormat=top_level, checkpoint__partSize="4"
+    ):
         _checkpoint(spark, path)
     _append_ids(spark, path, 60, 70)
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from tests.support.data_files import append, write_file
+from tests.support.data_files import append
 from twinlake.actions import DomainMetadata, SetTransaction
 from twinlake.log.deletion_vectors import dv_key, inline_descriptor, write_dv_file
 from twinlake.table import Table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile, DeletionVectorDescriptor
 
-__all__ = ["OUR_TABLES", "OurTable", "delete_positions"]
+__all__ = ["OUR_TABLES", "OurTable", "busy"]
 
 Row = dict[str, Any]
 
@@ -132,7 +132,7 @@ def every_type(path: Path) -> OurTable:
         "e": 1.5,
         "f": -2.25,
         "g": Decimal("12345678901234567890.123456789012345678"),
-        "h": "ü \"quoted\" \\ '",
+        "h": 'ü "quoted" \\ \'',
         "i": b"\x00\xff",
         "j": True,
         "k": dt.date(1970, 1, 1),
@@ -216,7 +216,7 @@ def vectors(path: Path) -> OurTable:
     ids = [range(start, start + size) for start, size in zip(starts, sizes, strict=True)]
     table = append(table, path, *(_rows(*some) for some in ids))
     deleted: list[list[int]] = [[0, 9], [1, 2, 3, 4, 5], [7], [0, 8], list(range(1, 70_000, 2))]
-    table = delete_positions(table, path, {ids[n][0]: deleted[n] for n in range(5)})
+    table = _delete_positions(table, path, {ids[n][0]: deleted[n] for n in range(5)})
     left = [i for some, gone in zip(ids, map(set, deleted), strict=True) for i in _kept(some, gone)]
     return OurTable(path, table, _rows(*left))
 
@@ -225,11 +225,12 @@ def _kept(ids: range, gone: set[int]) -> list[int]:
     return [i for position, i in enumerate(ids) if position not in gone]
 
 
-def delete_positions(table: Table, path: Path, wanted: Mapping[int, Sequence[int]]) -> Table:
+def _delete_positions(table: Table, path: Path, wanted: Mapping[int, Sequence[int]]) -> Table:
     """Mark positions as deleted in the files whose least id is given, in every way there is."""
-    found: dict[int, AddFile] = {}
-    for add in table.snapshot.adds():
-        found[msgspec.json.decode(add.stats or "{}")["minValues"]["id"]] = add
+    adds = {add.path: add for add in table.snapshot.adds()}
+    found: dict[int, AddFile] = {
+        file["stats"]["min_values"]["id"]: adds[file["path"]] for file in table.files().to_pylist()
+    }
     chosen = [(found[first], positions) for first, positions in sorted(wanted.items())]
     descriptors: list[DeletionVectorDescriptor] = []
     groups = [(chosen[:2], UUID(int=1), ""), (chosen[3:], UUID(int=2), "ab")]
@@ -297,17 +298,49 @@ def truncated_features(path: Path) -> OurTable:
         "id BIGINT, name STRING",
         enableInCommitTimestamps="true",
         enableDeletionVectors="true",
+        checkpointPolicy="v2",
         dropFeatureTruncateHistory__retentionDuration="interval 0 hours",
         logRetentionDuration="interval 0 hours",
     )
     table = append(table, path, _rows(1, 2))
-    for feature in ("inCommitTimestamp", "deletionVectors"):
+    table = table.drop_feature("inCommitTimestamp")
+    for feature in ("deletionVectors", "v2Checkpoint"):
         table = table.drop_feature(feature, truncate_history=True)
     return OurTable(path, append(table, path, _rows(3)), _rows(1, 2, 3))
 
 
+def busy(path: Path, properties: Mapping[str, str]) -> OurTable:
+    """Something of everything a checkpoint can hold, on top of the given properties."""
+    table = Table.create(
+        path,
+        "id BIGINT, part STRING, at TIMESTAMP",
+        ["part"],
+        {
+            "delta.columnMapping.mode": "name",
+            "delta.enableDeletionVectors": "true",
+            "delta.enableRowTracking": "true",
+            "delta.enableInCommitTimestamps": "true",
+            **properties,
+        },
+        durable=False,
+    )
+    moment = dt.datetime(2024, 5, 6, 7, 8, 9, 123456, dt.UTC)
+    files: list[list[Row]] = [
+        [{"id": 10 * n + i, "part": f"p {n}" if n else None, "at": moment} for i in range(10)]
+        for n in range(6)
+    ]
+    table = append(table, path, *files)
+    deleted = {0: [1], 10: [2, 3], 20: [4], 30: [5]}
+    table = _delete_positions(table, path, deleted)
+    gone = next(add for add in table.snapshot.adds("id >= 50"))
+    table = table.commit("DELETE", [gone.remove(deletion_timestamp=_now_ms())])
+    domain = DomainMetadata(domain="app", configuration='{"a":1}', removed=False)
+    transaction = SetTransaction(app_id="loader", version=3, last_updated=_now_ms())
+    table = table.commit("Manual Update", [domain, transaction])
+    dead = {first + position for first, some in deleted.items() for position in some}
+    rows = [row for file in files[:5] for row in file if row["id"] not in dead]
+    return OurTable(path, table, rows)
+
+
 def _now_ms() -> int:
     return int(dt.datetime.now(dt.UTC).timestamp() * 1000)
-
-
-__all__ += ["write_file"]

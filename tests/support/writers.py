@@ -215,7 +215,7 @@ def check_log(place: Place, acks: list[Ack]) -> int:
 
     assert not [n for n, count in Counter(ack.version for ack in acks).items() if count > 1]
     table = place.open()
-    store, version = table.snapshot.store, table.version
+    store, version = table.snapshot.store, int(table.version)
     found = []
     for number in range(1, version + 1):
         adds = [a for a in read_commit(store, number) if isinstance(a, AddFile)]

@@ -89,6 +89,9 @@ def decode_commit(data: bytes, version: int, source: str) -> CommitColumns:
 def _decode_blocks(data: bytes, version: int, source: str) -> CommitColumns:
     out = CommitColumns(version)
     for block in _blocks(data):
+        if not block.isascii():
+            # What the decoder skips it does not look at, and damage should not depend on where.
+            block.decode()
         lines = _DECODER.decode_lines(block)
         # The decoder does not mind where an object ends; the log holds one a line.
         if len(lines) != block.count(b"\n") + (block[-1:] not in (b"", b"\n")):

@@ -266,7 +266,8 @@ def _wrong_types() -> Iterator[Commit]:
             for number, value in enumerate(values):
                 body = line(action, {**valid, field: value})
                 yield Commit(f"{action}-{field}-wrong-{number}", commit(body))
-        for whole in (7, "x", [], True):
+        wholes: list[Any] = [7, "x", [], True]
+        for whole in wholes:
             yield Commit(f"{action}-is-{type(whole).__name__}", commit(line(action, whole)))
         if action != "metaData":
             yield Commit(f"{action}-empty", commit(line(action, {})))
