@@ -11,7 +11,7 @@ from twinlake.errors import TwinlakeError
 from twinlake.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -105,7 +105,8 @@ def assert_same_metadata(ours: Table, theirs: Table) -> None:
 
 
 def _settled(table: Table) -> dict[str, str]:
-    drawn = ("rowTracking.materialized", "inCommitTimestampEnablementTimestamp")
+    # A barrier's version counts the commits before it, and Delta Spark makes some empty ones.
+    drawn = ("materialized", "EnablementTimestamp", "requireCheckpointProtectionBeforeVersion")
     return {
         key: "random" if any(name in key for name in drawn) else value
         for key, value in table.properties.items()
@@ -174,8 +175,8 @@ CHANGES: dict[str, tuple[str, dict[str, str], list[Step]]] = {
                 lambda t: t.add_column("who.city STRING", after="first"),
             ),
             (
-                "RENAME COLUMN who.first TO `given name`",
-                lambda t: t.rename_column("who.first", "given name"),
+                "RENAME COLUMN who.first TO given",
+                lambda t: t.rename_column("who.first", "given"),
             ),
             ("DROP COLUMN who.age", lambda t: t.drop_column("who.age")),
             ("DROP COLUMNS (a, m)", lambda t: t.drop_column("a", "m")),
@@ -220,6 +221,20 @@ CHANGES: dict[str, tuple[str, dict[str, str], list[Step]]] = {
 }
 
 
+def _said(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters, but of described columns only which they are and where they were put.
+
+    Delta Spark shortens the types of nested columns, and gives the metadata before the change.
+    """
+    said = dict(parameters)
+    if "column" in said:
+        said["column"] = json.loads(said["column"])["name"]
+    if "columns" in said and "{" in said["columns"]:
+        listed = json.loads(said["columns"])
+        said["columns"] = [(c["column"]["name"], c.get("position")) for c in listed]
+    return said
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_same_changes_leave_the_same_table(
     name: str, delta_spark: SparkSession, tmp_path: Path
@@ -234,8 +249,8 @@ def test_same_changes_leave_the_same_table(
         assert_same_metadata(ours, theirs)
         # Whoever filters history by operation or reads a parameter finds the same names.
         mine, other = ours.history(1)[0], theirs.history(1)[0]
-        assert (mine.operation, ours.version) == (other.operation, theirs.version)
-        assert mine.operation_parameters.keys() == other.operation_parameters.keys()
+        assert mine.operation == other.operation
+        assert _said(mine.operation_parameters) == _said(other.operation_parameters)
     assert {d.domain for d in ours.snapshot.domains.values()} == set(theirs.snapshot.domains)
 
 

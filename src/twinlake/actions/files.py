@@ -18,7 +18,13 @@ FileKey = tuple[str, str | None]
 EXTRA_NAME = "\x7fextra"
 
 
-class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+# File actions come by the hundred thousand and hold plain JSON, which has no cycles: the garbage
+# collector need not look at them.
+
+
+class DeletionVectorDescriptor(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False
+):
     """Where the deleted positions of a file are written down."""
 
     storage_type: str
@@ -34,7 +40,9 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
 
-class AddFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class AddFile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
+):
     """A file that is part of the table from this version on."""
 
     path: str
@@ -72,7 +80,9 @@ class AddFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
         )
 
 
-class RemoveFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class RemoveFile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
+):
     """A file that is no longer part of the table; its tombstone keeps VACUUM off it for a while."""
 
     path: str

@@ -57,7 +57,8 @@ class OperationName(StrEnum):
     ROW_TRACKING_UNBACKFILL = "ROW TRACKING UNBACKFILL"
     DOMAIN_METADATA_CLEANUP = "DOMAIN METADATA CLEANUP"
     MANUAL_UPDATE = "Manual Update"
-    EMPTY_COMMIT = "EMPTY COMMIT"
+    DELETION_VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
+    EMPTY_COMMIT = "Empty Commit"
 
 
 _REARRANGES: Final = frozenset(
@@ -69,6 +70,7 @@ _REARRANGES: Final = frozenset(
         OperationName.ROW_TRACKING_UNBACKFILL,
         OperationName.VACUUM_START,
         OperationName.VACUUM_END,
+        OperationName.DELETION_VECTOR_TOMBSTONES,
         OperationName.EMPTY_COMMIT,
     }
 )
@@ -125,13 +127,13 @@ class Operation:
         return {key: _metric(value) for key, value in self.metrics.items()}
 
 
-def encode_parameter(value: Any) -> str | None:
-    """A parameter as Delta spells it: text as it is, everything else as JSON inside a string.
+def encode_parameter(value: Any) -> str | float | bool | None:
+    """A parameter as Delta spells it: a single value as it is, several as JSON inside a string.
 
     >>> encode_parameter("Append"), encode_parameter(True), encode_parameter({"a": "1"})
-    ('Append', 'true', '{"a":"1"}')
+    ('Append', True, '{"a":"1"}')
     """
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Mapping):
         value = dict(value)

@@ -8,6 +8,7 @@ struct, as both or not at all.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,6 +29,7 @@ from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
 from twinlake.log.decoding import decode_commit
 from twinlake.log.names import SIDECAR_FOLDER
+from twinlake.log.parquet_footer import column_chunks
 from twinlake.log.reconcile import Reconciled
 from twinlake.storage import OnDisk, decode_path
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from twinlake.log.listing import Checkpoint
+    from twinlake.log.parquet_footer import Chunk
     from twinlake.storage import Store
 
 __all__ = ["CheckpointState", "open_parquet", "read_checkpoint", "read_files", "read_sidecars"]
@@ -47,7 +50,7 @@ _STATE_COLUMNS: Final = (
     "checkpointMetadata",
     "sidecar",
 )
-_BATCH_ROWS: Final = 1 << 16
+_BATCH_ROWS: Final = 1 << 15
 _MOST_SLICES: Final = 16
 # By default whole column chunks are read at once, and some writers make one row group of it all.
 _READ_AHEAD: Final = 1 << 20
@@ -159,11 +162,27 @@ def read_sidecars(store: Store, checkpoint: Checkpoint) -> set[str]:
     return {sidecar_key(s.path) for s in _read_top(store, checkpoint).sidecars}
 
 
-def open_parquet(store: Store, key: str) -> pq.ParquetFile:
+class _Parquet(pq.ParquetFile):  # type: ignore[misc]
+    """A Parquet file that knows what its columns hold."""
+
+    chunks: tuple[Chunk, ...] = ()
+
+
+def open_parquet(store: Store, key: str) -> _Parquet:
     """The object as a Parquet file: by path where it is local, else from memory."""
+    source: Any
     if isinstance(store, OnDisk):
-        return pq.ParquetFile(store.local_path(key), buffer_size=_READ_AHEAD, pre_buffer=False)
-    return pq.ParquetFile(pa.BufferReader(store.read(key)))
+        meta = store.head(key)
+        size, read = meta.size if meta is not None else 0, partial(store.read_range, key)
+        source = store.local_path(key)
+    else:
+        data = store.read(key)
+        size, source = len(data), pa.BufferReader(data)
+        read = lambda start, length: data[start : start + length]  # noqa: E731
+    chunks = column_chunks(size, read)
+    opened = _Parquet(source)
+    opened.chunks = chunks
+    return opened
 
 
 class _explained:
@@ -221,23 +240,17 @@ def _read_json(store: Store, key: str, version: int, state: CheckpointState) -> 
                 _keep(state, decode_action(name, msgspec.json.decode(line)[name]))
 
 
-def _filled(parquet: pq.ParquetFile) -> set[str]:
+def _filled(parquet: _Parquet) -> set[str]:
     """The top-level columns that hold anything, as far as the footer can tell."""
-    found = set()
-    footer = parquet.metadata
-    for group in range(footer.num_row_groups):
-        rows = footer.row_group(group)
-        for index in range(rows.num_columns):
-            column = rows.column(index)
-            stats = column.statistics
-            known = stats is not None and stats.has_null_count
-            # Values inside lists and maps outnumber rows, so only an exact count of nulls is proof.
-            if not known or stats.null_count < column.num_values:
-                found.add(column.path_in_schema.split(".", 1)[0])
-    return found
+    # Values inside lists and maps outnumber rows, so only an exact count of nulls is proof.
+    return {
+        chunk.path[0]
+        for chunk in parquet.chunks
+        if chunk.nulls is None or chunk.nulls < chunk.values
+    }
 
 
-def _read_state(parquet: pq.ParquetFile, state: CheckpointState) -> None:
+def _read_state(parquet: _Parquet, state: CheckpointState) -> None:
     filled = _filled(parquet)
     names = [name for name in _STATE_COLUMNS if name in filled]
     if not names:
@@ -303,7 +316,7 @@ DV_FIELDS: Final = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "c
 
 
 def _leaves(
-    parquet: pq.ParquetFile, name: str, fields: Mapping[str, str], *, skip_text: bool = False
+    parquet: _Parquet, name: str, fields: Mapping[str, str], *, skip_text: bool = False
 ) -> list[str]:
     present = {f.name for f in parquet.schema_arrow.field(name).type if f.name in fields}
     if skip_text and "stats_parsed" in present and _is_parsed(parquet):
@@ -311,20 +324,14 @@ def _leaves(
     return [f"{name}.{field}" for field in fields if field in present]
 
 
-def _is_parsed(parquet: pq.ParquetFile) -> bool:
+def _is_parsed(parquet: _Parquet) -> bool:
     """Whether every file has its statistics as a struct, by the footer's null counts."""
-    nulls: dict[str, int] = {}
-    footer = parquet.metadata
-    for group in range(footer.num_row_groups):
-        rows = footer.row_group(group)
-        for index in range(rows.num_columns):
-            column = rows.column(index)
-            if column.path_in_schema in ("add.path", "add.stats_parsed.numRecords"):
-                stats = column.statistics
-                if stats is None or not stats.has_null_count:
-                    return False
-                so_far = nulls.get(column.path_in_schema, 0)
-                nulls[column.path_in_schema] = so_far + stats.null_count
+    nulls: dict[tuple[str, ...], int] = {}
+    for chunk in parquet.chunks:
+        if chunk.path in (("add", "path"), ("add", "stats_parsed", "numRecords")):
+            if chunk.nulls is None:
+                return False
+            nulls[chunk.path] = nulls.get(chunk.path, 0) + chunk.nulls
     return len(nulls) == 2 and len(set(nulls.values())) == 1
 
 
@@ -359,21 +366,25 @@ def _add_columns(struct: pa.StructArray) -> pa.RecordBatch:
     if parsed is not None:
         arrays.append(parsed)
         schema = schema.append(pa.field("stats_parsed", parsed.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return _sound(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
+    # Parquet's bytes become text unseen; damaged ones would surface wherever they are shown.
+    batch.validate(full=True)
+    return batch
 
 
 def _remove_columns(struct: pa.StructArray) -> pa.RecordBatch:
     given = {REMOVE_FIELDS[f.name]: struct.field(f.name) for f in struct.type}
     arrays = [_conform(given.get(f.name), f.type, len(struct)) for f in REMOVE_SCHEMA]
     _check_path(arrays[0])
-    return pa.RecordBatch.from_arrays(arrays, schema=REMOVE_SCHEMA)
+    return _sound(pa.RecordBatch.from_arrays(arrays, schema=REMOVE_SCHEMA))
 
 
 def _check_path(paths: pa.StringArray) -> None:
     if paths.null_count:
         raise ValueError(f"{paths.null_count} file actions have no path")
-    # Parquet's bytes become text unseen; damaged ones would surface wherever a path is shown.
-    paths.validate(full=True)
 
 
 def _conform(column: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:

@@ -41,7 +41,7 @@ class _Object(msgspec.Struct):
     """Any object; what is in it is not looked at."""
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     add: AddFile | None = None
     remove: RemoveFile | None = None
     protocol: msgspec.Raw = msgspec.Raw()

@@ -12,12 +12,14 @@ from twinlake.log.reconcile import Reconciled
 from twinlake.log.stats import conform_stats
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from twinlake.protocol import Metadata
 
 __all__ = ["LeanFiles"]
 
 # Enough rows to keep Arrow's threads busy, few enough that a chunk of text is soon gone again.
-_CHUNK_ROWS: Final = 1 << 16
+_CHUNK_ROWS: Final = 1 << 15
 _KEPT: Final = tuple(name for name in ADD_SCHEMA.names if name != "stats")
 
 
@@ -40,17 +42,19 @@ class LeanFiles:
             [*(raw.column(name) for name in _KEPT), parsed], schema=self.schema
         )
 
+    def adds(self, raw: pa.Table, live: pa.BooleanArray | None = None) -> pa.Table:
+        """The adds that are live, a chunk at a time: of the text only one chunk is ever copied."""
+        return pa.Table.from_batches([self.batch(c) for c in _chunks(raw, live)], self.schema)
+
     def conform(self, files: Reconciled) -> Reconciled:
         """Raw files, or files made lean under an earlier schema, in this layout."""
         if files.adds.schema.equals(self.schema):
             return files
         if "stats" in files.adds.schema.names:
-            # Many small commits become a few large chunks before they are parsed.
-            chunks = files.adds.combine_chunks().to_batches(max_chunksize=_CHUNK_ROWS)
-            adds = pa.Table.from_batches([self.batch(chunk) for chunk in chunks], self.schema)
+            adds = self.adds(files.adds)
         else:
-            chunks = files.adds.to_batches()
-            adds = pa.Table.from_batches([self._again(chunk) for chunk in chunks], self.schema)
+            again = [self._again(chunk) for chunk in files.adds.to_batches()]
+            adds = pa.Table.from_batches(again, self.schema)
         return Reconciled(adds, files.removes)
 
     def _again(self, lean: pa.RecordBatch) -> pa.RecordBatch:
@@ -58,3 +62,19 @@ class LeanFiles:
         return pa.RecordBatch.from_arrays(
             [*(lean.column(name) for name in _KEPT), parsed], schema=self.schema
         )
+
+
+def _chunks(table: pa.Table, live: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
+    """The live rows; many small commits become a few large chunks."""
+    waiting: list[pa.RecordBatch] = []
+    rows = start = 0
+    for batch in table.to_batches(max_chunksize=_CHUNK_ROWS):
+        kept = batch if live is None else batch.filter(live.slice(start, len(batch)))
+        start += len(batch)
+        if rows + len(kept) > _CHUNK_ROWS and waiting:
+            yield pa.concat_batches(waiting)
+            waiting, rows = [], 0
+        waiting.append(kept)
+        rows += len(kept)
+    if waiting:
+        yield pa.concat_batches(waiting)

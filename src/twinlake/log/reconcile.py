@@ -52,32 +52,31 @@ def columns_of_actions(version: int, actions: Sequence[Action]) -> CommitColumns
     )
 
 
-def fold(commits: Sequence[CommitColumns]) -> Reconciled:
-    """The commits (ascending) reconciled among themselves."""
+def fold(commits: Sequence[CommitColumns], lean: Lean | None = None) -> Reconciled:
+    """The commits (ascending) reconciled among themselves, raw or made lean."""
     # Order numbers are version * 2 (removes) and version * 2 + 1 (adds): should one commit both
     # remove and add a key, which is not legal, the row that would otherwise vanish stays.
     adds, add_order = _gather([(c.version * 2 + 1, b) for c in commits for b in c.adds], ADD_SCHEMA)
     removes, remove_order = _gather(
         [(c.version * 2, b) for c in commits for b in c.removes], REMOVE_SCHEMA
     )
-    compacted = frozenset(c.version for c in commits if c.compacted)
-    _check_once_a_commit(adds, add_order, "add", compacted)
-    _check_once_a_commit(removes, remove_order, "remove", compacted)
-    add_keys, remove_keys = file_keys(adds), file_keys(removes)
-    newest = (
-        pa.table(
-            {
-                "key": pa.chunked_array([*_chunks(add_keys), *_chunks(remove_keys)], pa.string()),
-                "order": pa.chunked_array([*add_order.chunks, *remove_order.chunks], pa.int64()),
-            }
-        )
-        .group_by("key", use_threads=False)
-        .aggregate([("order", "max")])
+    keys = pa.chunked_array([*_chunks(file_keys(adds)), *_chunks(file_keys(removes))], pa.string())
+    names = pc.dictionary_encode(keys)
+    distinct = len(names.chunk(0).dictionary) if names.num_chunks else 0
+    repeated = distinct < len(keys)
+    if repeated or _has_vectors(adds) or _has_vectors(removes):
+        compacted = frozenset(c.version for c in commits if c.compacted)
+        _check_once_a_commit(adds, add_order, "add", compacted)
+        _check_once_a_commit(removes, remove_order, "remove", compacted)
+    if not repeated:
+        return Reconciled(adds if lean is None else lean.adds(adds), removes)
+    order = pa.chunked_array([*add_order.chunks, *remove_order.chunks], pa.int64())
+    wins = _is_newest(pa.chunked_array([c.indices for c in names.chunks]), order, distinct)
+    live = wins.slice(0, len(adds))
+    return Reconciled(
+        adds.filter(live) if lean is None else lean.adds(adds, live),
+        removes.filter(wins.slice(len(adds))),
     )
-    if len(newest) < len(adds) + len(removes):
-        adds = adds.filter(_is_newest(add_keys, add_order, newest))
-        removes = removes.filter(_is_newest(remove_keys, remove_order, newest))
-    return Reconciled(adds, removes)
 
 
 def overlay(base: Reconciled, newer: Reconciled) -> Reconciled:
@@ -105,11 +104,18 @@ def _gather(
     return pa.Table.from_batches([b for _, b in batches]), pa.chunked_array(order, pa.int64())
 
 
-def _is_newest(
-    keys: pa.ChunkedArray | pa.Array, order: pa.ChunkedArray, newest: pa.Table
-) -> pa.ChunkedArray | pa.Array:
-    winning = newest["order_max"].take(pc.index_in(keys, value_set=newest["key"]))
-    return pc.equal(order, winning)
+def _is_newest(keys: pa.ChunkedArray, order: pa.ChunkedArray, distinct: int) -> pa.BooleanArray:
+    """Which rows are the newest of their key; keys are numbered from 0."""
+    # Not by grouping: that loads Arrow's query engine, which costs more memory than many a table.
+    newest_first = pc.sort_indices(order, sort_keys=[("", "descending")])
+    # A lookup answers with the first place of a value, so with its newest row.
+    first = pc.index_in(pa.arange(0, distinct), value_set=keys.take(newest_first).cast(pa.int64()))
+    return pc.is_in(pa.arange(0, len(keys)), value_set=newest_first.take(first).cast(pa.int64()))
+
+
+def _has_vectors(table: pa.Table) -> bool:
+    vectors = table["deletion_vector"]
+    return bool(vectors.null_count < len(vectors))
 
 
 def _without(table: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
@@ -123,6 +129,9 @@ def _check_once_a_commit(
     table: pa.Table, order: pa.ChunkedArray, name: str, compacted: frozenset[int]
 ) -> None:
     if not len(table) or pc.count_distinct(table["path"]).as_py() == len(table):
+        return
+    within = pc.binary_join_element_wise(table["path"], pc.cast(order, pa.string()), "\x00")
+    if pc.count_distinct(within).as_py() == len(table):
         return
     pairs = pa.table({"path": table["path"], "order": order})
     counts = pairs.group_by(["path", "order"], use_threads=False).aggregate([([], "count_all")])
@@ -193,8 +202,7 @@ class Layers:
             if lean is not None:
                 base = lean.conform(base)
             if self._pending:
-                newer = fold(self._pending)
-                base = overlay(base, newer if lean is None else lean.conform(newer))
+                base = overlay(base, fold(self._pending, lean))
                 self._pending = ()
                 self._base = _Once(lambda: base)
             return base
@@ -202,6 +210,10 @@ class Layers:
 
 class Lean(Protocol):
     """Turns files into the lean layout of one schema: statistics typed instead of as text."""
+
+    def adds(self, raw: pa.Table, live: pa.BooleanArray | None = None) -> pa.Table:
+        """The raw adds that are live (all, unless told) in the lean layout."""
+        ...
 
     def conform(self, files: Reconciled) -> Reconciled:
         """Raw files, or files made lean under an earlier schema, in this lean layout."""

@@ -283,7 +283,6 @@ ROWS: Final = (
                 "delta.inCommitTimestampEnablementVersion",
                 "delta.inCommitTimestampEnablementTimestamp",
             ),
-            unset=("delta.enableInCommitTimestamps",),
         ),
         description="Commits carry their own, ever growing timestamp.",
     ),

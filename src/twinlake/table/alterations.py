@@ -9,9 +9,9 @@ from twinlake.commit import Operation, OperationName
 from twinlake.errors import Code, UserError
 from twinlake.protocol import canonical_key, parse_properties
 from twinlake.schema import (
+    Struct,
     add_column,
     drop_column,
-    field_at,
     move_column,
     parse_field_ddl,
     parse_path,
@@ -22,6 +22,7 @@ from twinlake.schema import (
     resolve_path,
     set_comment,
     set_nullable,
+    type_at,
     type_to_json,
     widen_column,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.protocol import Metadata
-    from twinlake.schema import Struct, StructField
+    from twinlake.schema import ColumnPath
 
 __all__ = ["Alteration"]
 
@@ -98,7 +99,8 @@ def add_columns(
     for text in columns:
         parent, field = parse_field_ddl(text)
         schema = add_column(schema, field, parent=parent, first=first, after=after)
-        listed.append({"column": _described(schema, render_path((*parent, field.name)))})
+        column = _described(schema, (*parent, field.name))
+        listed.append({"column": column, **_position(first=first, after=after)})
     return Alteration(
         metadata.with_schema(schema), _operation(OperationName.ADD_COLUMNS, columns=listed)
     )
@@ -172,7 +174,7 @@ def widen(metadata: Metadata, column: str, kind: str) -> Alteration:
         )
     path = resolve_path(metadata.schema, parse_path(column))
     schema = widen_column(metadata.schema, path, parse_type(kind))
-    return _changed(metadata, schema, path[0])
+    return _changed(metadata, schema, path)
 
 
 def alter(
@@ -193,23 +195,33 @@ def alter(
         schema = set_comment(schema, path, comment or None)
     if first or after is not None:
         schema = move_column(schema, path, first=first, after=after)
-    return _changed(metadata, schema, render_path(path))
+    return _changed(metadata, schema, path, **_position(first=first, after=after))
 
 
-def _changed(metadata: Metadata, schema: Struct, column: str) -> Alteration:
-    described = _described(schema, column)
+def _changed(metadata: Metadata, schema: Struct, path: ColumnPath, **more: str) -> Alteration:
+    described = _described(schema, path)
     return Alteration(
-        metadata.with_schema(schema), _operation(OperationName.CHANGE_COLUMN, column=described)
+        metadata.with_schema(schema),
+        _operation(OperationName.CHANGE_COLUMN, column=described, **more),
     )
 
 
-def _described(schema: Struct, column: str) -> dict[str, Any]:
-    field: StructField = field_at(schema, parse_path(column))
+def _position(*, first: bool, after: str | None) -> dict[str, str]:
+    """Where a column was put, as history says it; nothing if it was not asked for."""
+    if first:
+        return {"position": "FIRST"}
+    return {} if after is None else {"position": f"AFTER {after}"}
+
+
+def _described(schema: Struct, path: ColumnPath) -> dict[str, Any]:
+    parent = type_at(schema, path[:-1])
+    field = parent.get(path[-1]) if isinstance(parent, Struct) else None
     return {
-        "name": column,
-        "type": type_to_json(field.type),
-        "nullable": field.nullable,
-        "metadata": dict(field.metadata),
+        "name": render_path(path),
+        "type": type_to_json(type_at(schema, path)),
+        # Elements, keys and values have no field of their own.
+        "nullable": field is None or field.nullable,
+        "metadata": {} if field is None else dict(field.metadata),
     }
 
 
@@ -249,5 +261,10 @@ def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Altera
     expression = metadata.configuration[keys[0]] if keys else None
     return Alteration(
         metadata.with_configuration({}, remove=keys),
-        _operation(OperationName.DROP_CONSTRAINT, name=name, expr=expression, existed=bool(keys)),
+        _operation(
+            OperationName.DROP_CONSTRAINT,
+            name=name,
+            expr=expression,
+            existed="true" if keys else "false",
+        ),
     )

@@ -78,7 +78,7 @@ def create_table(
             "partitionBy": list(metadata.partition_columns),
             "clusterBy": list(cluster_by),
             "description": description,
-            "isManaged": False,
+            "isManaged": "false",
             "properties": parsed,
         },
     )

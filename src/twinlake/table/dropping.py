@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.actions import DomainMetadata
+from twinlake.actions import DomainMetadata, RemoveFile
 from twinlake.commit import (
     CommitOptions,
     Operation,
@@ -26,6 +26,7 @@ from twinlake.log import (
     is_v2_checkpoint,
     load_snapshot,
     read_commit,
+    removes_from,
     write_checkpoint,
 )
 from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
@@ -67,6 +68,7 @@ class FeatureDrop:
         self._work: dict[Work, Callable[[], bool]] = {
             Work.RECOMMIT_WITHOUT_ROW_IDS: self._forget_row_ids,
             Work.CLASSIC_CHECKPOINT: self._leave_v2_checkpoint,
+            Work.PURGE_DELETION_VECTORS: self._keep_vector_files,
         }
 
     def run(self) -> Snapshot:
@@ -140,6 +142,27 @@ class FeatureDrop:
         if adds:
             self._commit(Operation(name=OperationName.ROW_TRACKING_UNBACKFILL), *adds)
         return bool(adds)
+
+    def _keep_vector_files(self) -> bool:
+        """Put tombstones on the vector files that history still needs.
+
+        Clients that know nothing of deletion vectors may write to the table afterwards, and their
+        VACUUM would take files that no action names for orphans.
+        """
+        from twinlake.log.deletion_vectors import dv_path
+
+        if self._plan.truncate_history:
+            return False
+        removes = list(removes_from(self._snapshot.tombstones()))
+        paths = {dv_path(r.deletion_vector) for r in removes if r.deletion_vector is not None}
+        missing = sorted(path for path in paths - {r.path for r in removes} if path is not None)
+        now = self._runtime.clock.now_ms()
+        tombstones = [
+            RemoveFile(path=path, data_change=False, deletion_timestamp=now) for path in missing
+        ]
+        if tombstones:
+            self._commit(self._operation(OperationName.DELETION_VECTOR_TOMBSTONES), *tombstones)
+        return bool(tombstones)
 
     def _leave_v2_checkpoint(self) -> bool:
         """Make sure that the current state is not read from a V2 checkpoint any more."""

@@ -359,7 +359,7 @@ def test_protocol_of_the_winner_is_adopted() -> None:
 
 def test_feature_drop_follows_a_winner_without_traces() -> None:
     ours = change(Protocol(1, 2), operation="DROP FEATURE")
-    assert moved(ours, winner(operation="EMPTY COMMIT")).version == 6
+    assert moved(ours, winner(operation="Empty Commit")).version == 6
     fits = replace(CONTEXT, revalidate=lambda _ours, _winner: None)
     assert moved(ours, winner(add("n", "a"), blind=True), context=fits).version == 6
 
@@ -371,7 +371,7 @@ def test_feature_drop_protects_history_up_to_where_it_lands() -> None:
         features("checkpointProtection"),
         operation="DROP FEATURE",
     )
-    after = moved(ours, winner(operation="EMPTY COMMIT"))
+    after = moved(ours, winner(operation="Empty Commit"))
     written = next(a for a in body_of(after) if isinstance(a, Metadata))
     assert written.configuration[key] == "6"
 

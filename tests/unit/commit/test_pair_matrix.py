@@ -61,7 +61,7 @@ KINDS = {
         kind("constrain", "ADD CONSTRAINT", ALL, metadata({"c": "v"}, parts=["p"])),
         kind("upgrade", "UPGRADE PROTOCOL", ReadSet(), Protocol(1, 2)),
         kind("stream", "STREAMING UPDATE", ReadSet(), SetTransaction(app_id="s", version=1)),
-        kind("empty", "EMPTY COMMIT", ReadSet()),
+        kind("empty", "Empty Commit", ReadSet()),
     )
 }
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.unit.table.making import create, data_file, log_lines, write_files
 from twinlake import Table
 from twinlake.actions import DeletionVectorDescriptor, DomainMetadata
 from twinlake.errors import Code, UserError
+from twinlake.log.deletion_vectors import dv_key, inline_descriptor, write_dv_file
 
 VECTOR = DeletionVectorDescriptor("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 34, 6)
 
@@ -69,6 +71,23 @@ def test_domains_go_with_their_feature(tmp_path: Path) -> None:
     t = t.commit("WRITE", [DomainMetadata(domain="mine", configuration="{}", removed=False)])
     assert "mine" in t.snapshot.domains
     assert not t.drop_feature("domainMetadata").snapshot.domains
+
+
+def test_dropped_vectors_that_history_needs_get_tombstones(tmp_path: Path) -> None:
+    """A client without deletion vectors would vacuum files that no action names."""
+    table = create(tmp_path, properties={"delta.enableDeletionVectors": "true"})
+    _, (first, second) = write_dv_file([[1], [2]], UUID(int=1))
+    kept = data_file("a.parquet", vector=inline_descriptor([3]))
+    marked = [kept, *(data_file(f"{n}.parquet", vector=v) for n, v in enumerate((first, second)))]
+    table = table.commit("WRITE", marked)
+    now = table.snapshot.timestamp_ms
+    table = table.commit("DELETE", [add.remove(deletion_timestamp=now) for add in marked])
+    table = table.drop_feature("deletionVectors")
+
+    [at] = [r.version for r in table.history() if r.operation == "Deletion Vector Tombstones"]
+    removes = [line["remove"] for line in log_lines(tmp_path, at) if "remove" in line]
+    assert [(r["path"], r["dataChange"]) for r in removes] == [(dv_key(UUID(int=1)), False)]
+    assert dv_key(UUID(int=1)) in table.snapshot.tombstones()["path"].to_pylist()
 
 
 @pytest.mark.parametrize(
