@@ -201,6 +201,20 @@ def _evolved(path: str) -> None:
     DeltaTable(path).restore(0)
 
 
+def _mapped(path: str) -> None:
+    write_deltalake(path, _rows(1, 2), configuration={"delta.columnMapping.mode": "name"})
+    write_deltalake(path, _rows(3), mode="append")
+    DeltaTable(path).create_checkpoint()
+
+
+def _with_features(path: str) -> None:
+    write_deltalake(path, _rows(1, 2), configuration={"delta.enableDeletionVectors": "true"})
+    theirs = DeltaTable(path)
+    theirs.delete("id = 1")
+    theirs.create_checkpoint()
+    theirs.update({"name": "'z'"})
+
+
 def _transactions(path: str) -> None:
     for version in (1, 2):
         marked = CommitProperties(app_transactions=[Transaction("loader", version)])
@@ -235,6 +249,8 @@ THEIRS: dict[str, Callable[[str], None]] = {
     "constrained": _constrained,
     "change_feed": _change_feed,
     "evolved": _evolved,
+    "mapped": _mapped,
+    "with_features": _with_features,
     "transactions": _transactions,
     "many_types": _many_types,
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.delta_tables import expected, make_table, rows
+from tests.support.delta_tables import expected, rows
 from twinlake.log import (
     CheckpointKind,
     load_snapshot,
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.support.delta_tables import PeerTables
 
 pytestmark = pytest.mark.spark
 
@@ -41,26 +43,13 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def originals() -> dict[str, Path]:
-    """Tables made once; every case works on a copy."""
-    return {}
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_delta_spark_reads_it(
-    name: str,
-    delta_spark: SparkSession,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    originals: dict[str, Path],
+    name: str, delta_spark: SparkSession, peer_tables: PeerTables, tmp_path: Path
 ) -> None:
     kind, options = CASES[name]
-    if kind not in originals:
-        originals[kind] = make_table(delta_spark, kind, tmp_path_factory.mktemp(kind))
-    path = tmp_path / "table"
-    shutil.copytree(originals[kind], path)
-    before, data = expected(delta_spark, path), rows(delta_spark, path)
+    path = peer_tables.copy(kind, tmp_path)
+    before, data = peer_tables.expected(kind), rows(delta_spark, path)
     log = path / "_delta_log"
     # Nothing of Delta Spark's own checkpoints and checksums is left to lean on.
     snapshot = load_snapshot(LocalStore(path, durable=False))

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.delta_tables import KINDS, expected, make_table, rows
+from tests.support.delta_tables import KINDS, expected, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.delta_tables import PeerTables
 
 pytestmark = pytest.mark.spark
 
 
 def test_deletion_vector_table_has_vectors_and_fewer_rows(
-    delta_spark: SparkSession, tmp_path: Path
+    delta_spark: SparkSession, peer_tables: PeerTables
 ) -> None:
-    path = make_table(delta_spark, "deletion_vectors", tmp_path)
-    theirs = expected(delta_spark, path)
+    path = peer_tables.path("deletion_vectors")
+    theirs = peer_tables.expected("deletion_vectors")
 
     assert (theirs.min_reader_version, theirs.min_writer_version) == (3, 7)
     assert theirs.reader_features == frozenset({"deletionVectors"})
@@ -30,10 +32,10 @@ def test_deletion_vector_table_has_vectors_and_fewer_rows(
 
 
 def test_v2_checkpoint_stands_in_for_the_deleted_commits(
-    delta_spark: SparkSession, tmp_path: Path
+    delta_spark: SparkSession, peer_tables: PeerTables, tmp_path: Path
 ) -> None:
-    path = make_table(delta_spark, "v2_checkpoint_json", tmp_path)
-    before = expected(delta_spark, path)
+    path = peer_tables.copy("v2_checkpoint_json", tmp_path)
+    before = peer_tables.expected("v2_checkpoint_json")
     log = path / "_delta_log"
     checkpoint = json.loads((log / "_last_checkpoint").read_text())["version"]
     # Delta Spark wants the commit file of the version it opens, so the last one stays.

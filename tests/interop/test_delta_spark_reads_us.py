@@ -23,7 +23,7 @@ from twinlake.log import (
 from twinlake.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from tests.support.our_tables import OurTable
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], OurTable]:
-    """Each of our tables, made once; tests that need it unchanged take a copy."""
-    known: dict[str, OurTable] = {}
-
-    def make(name: str) -> OurTable:
-        if name not in known:
-            known[name] = OUR_TABLES[name](tmp_path_factory.mktemp(name))
-        return known[name]
-
-    return make
 
 
 @contextlib.contextmanager
@@ -60,9 +47,9 @@ def _checksums_enforced(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", OUR_TABLES)
 def test_delta_spark_sees_our_table_and_writes_to_it(
-    name: str, made: Callable[[str], OurTable], delta_spark: SparkSession
+    name: str, delta_spark: SparkSession, tmp_path: Path
 ) -> None:
-    ours = made(name)
+    ours = OUR_TABLES[name](tmp_path)
     path, table = ours.path, Table.open(ours.path)
 
     assert_same_state(table, expected(delta_spark, path))
@@ -85,6 +72,54 @@ def test_delta_spark_sees_our_table_and_writes_to_it(
 
 def _deleted(table: Table) -> int:
     return table.snapshot.counters.num_deleted_records
+
+
+def test_delta_spark_changes_rows_of_our_tables(delta_spark: SparkSession, tmp_path: Path) -> None:
+    vectors = OUR_TABLES["vectors"](tmp_path / "vectors")
+    clustered = OUR_TABLES["clustered_and_tracked"](tmp_path / "clustered")
+    mapped = OUR_TABLES["mapped_by_id"](tmp_path / "mapped")
+    with _checksums_enforced(delta_spark):
+        # A row of a file that has a vector of ours already: the two are merged.
+        delta_spark.sql(f"DELETE FROM delta.`{vectors.path}` WHERE id IN (1, 1002)")
+        delta_spark.sql(f"UPDATE delta.`{clustered.path}` SET name = 'z' WHERE id = 3")
+        delta_spark.sql(f"OPTIMIZE delta.`{clustered.path}`")
+        delta_spark.sql(f"DELETE FROM delta.`{mapped.path}` WHERE name = 33")
+    for ours in (vectors, clustered, mapped):
+        table = Table.open(ours.path)
+        assert table.version > ours.table.version
+        assert_same_state(table, expected(delta_spark, ours.path))
+    assert arrow_rows(delta_spark, vectors.path) == sorted(
+        (row for row in vectors.rows if row["id"] not in (1, 1002)), key=str
+    )
+
+
+def test_delta_spark_sees_the_row_ids_we_gave(delta_spark: SparkSession, tmp_path: Path) -> None:
+    ours = OUR_TABLES["clustered_and_tracked"](tmp_path)
+    frame = delta_spark.read.format("delta").load(str(tmp_path))
+    found = frame.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()
+    given = {
+        file["stats"]["min_values"]["id"]: (file["base_row_id"], file["default_row_commit_version"])
+        for file in ours.table.files().to_pylist()
+    }
+    firsts = {row["id"]: (row["row_id"], row["row_commit_version"]) for row in found}
+    assert given.items() <= firsts.items()
+    assert sorted(row["row_id"] for row in found) == list(range(len(ours.rows)))
+
+
+def test_delta_spark_tells_our_history_and_changes(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    ours = OUR_TABLES["upgraded"](tmp_path)
+    theirs = delta_spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}`").collect()
+    history = ours.table.history()
+    assert [(r["version"], r["operation"]) for r in theirs] == [
+        (r.version, r.operation) for r in history
+    ]
+    since = ours.table.version - 1
+    changes = delta_spark.read.format("delta").option("readChangeFeed", "true")
+    frame = changes.option("startingVersion", since).load(str(tmp_path))
+    rows = frame.select("id", "_change_type", "_commit_version").collect()
+    assert [tuple(row) for row in rows] == [(2, "insert", ours.table.version)]
 
 
 def test_delta_spark_refuses_a_wrong_checksum(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -158,8 +158,10 @@ def test_history_says_the_same(
     assert [r.timestamp for r in ours] == [_millis(r["timestamp"]) for r in theirs]
 
 
-def _as_text(parameters: Mapping[str, Any]) -> dict[str, str]:
-    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in parameters.items()}
+def _as_text(parameters: Mapping[str, Any]) -> dict[str, str | None]:
+    return {
+        k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in parameters.items()
+    }
 
 
 def _millis(moment: dt.datetime) -> int:
@@ -184,7 +186,7 @@ def test_time_travel_by_timestamp_finds_the_same_version(
 ) -> None:
     path = peer_tables.path(kind)
     history = Table.open(path).history()
-    for record in (history[0], history[1], history[len(history) // 2]):
+    for record in (history[0], history[len(history) // 2]):
         for moment in (record.timestamp, record.timestamp - 1):
             text = dt.datetime.fromtimestamp(moment / 1000, dt.UTC).strftime("%F %T.%f")
             reader = delta_spark.read.format("delta").option("timestampAsOf", text)

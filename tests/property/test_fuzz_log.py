@@ -292,6 +292,19 @@ def test_damaged_checkpoints(kind: CheckpointKind, sidecars: int, data: st.DataO
     _survives(lambda: _look(store))
 
 
+@settings(max_examples=EXAMPLES)
+@given(st.data())
+def test_damaged_parquet_footers(data: st.DataObject) -> None:
+    """Damage that gets as far as possible: the footer is found, and wrong."""
+    store = _copy(_checkpointed(CheckpointKind.V2_CLASSIC, 0))
+    (key,) = [m.key for m in store.list_from("_delta_log") if m.key.endswith(".parquet")]
+    body = store.read(key)
+    start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
+    footer = data.draw(damaged(body[start:-8]))
+    store.put(key, body[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    _survives(lambda: _look(store))
+
+
 @settings(max_examples=EXAMPLES // 2)
 @given(st.data())
 def test_damaged_checkpoints_beside_all_commits(data: st.DataObject) -> None:

@@ -122,21 +122,35 @@ def write_until_killed(place: Place, name: str, folder: str) -> None:
 
 
 def _walk(place: Place, stop: Event) -> Iterator[Any]:
-    """Every version by its number, from scratch, until there are no more."""
+    """Every version by its number until there are no more; the early ones whole, then a few."""
     from twinlake.errors import Code, TwinlakeError
 
-    version = 1
+    store, version = place.open().snapshot.store, 1
     while True:
         last_round = stop.is_set()
         try:
-            yield place.open(version)
+            _check_commit(store, version)
+            # From scratch each costs what the table holds; thousands of them would take hours.
+            if version <= 500 or version % 50 == 0:
+                yield place.open(version)
             version += 1
         except TwinlakeError as error:
-            if error.code is not Code.VERSION_NOT_FOUND:
+            if error.code not in (Code.VERSION_NOT_FOUND, Code.STORAGE_NOT_FOUND):
                 raise
             if last_round:
+                yield place.open(version - 1)
                 return
             time.sleep(0.005)
+
+
+def _check_commit(store: Any, version: int) -> None:
+    from twinlake.actions import AddFile
+    from twinlake.log import read_checksum, read_commit
+
+    adds = [action for action in read_commit(store, version) if isinstance(action, AddFile)]
+    assert len(adds) == 1, f"version {version} adds {len(adds)} files"
+    checksum = read_checksum(store, version)
+    assert checksum is None or checksum.num_files == version
 
 
 def _follow(place: Place, stop: Event) -> Iterator[Any]:
@@ -205,7 +219,7 @@ def readers(place: Place, folder: Path) -> Iterator[None]:
         text = report.read_text() if report.exists() else "died without a word"
         assert text.startswith("ok "), f"reader {name}: {text}"
         assert int(text.split()[1]) > 0, f"reader {name} never saw anything"
-    assert (folder / "walk.reader").read_text() == f"ok {latest} {latest}"
+    assert (folder / "walk.reader").read_text().split()[2] == str(latest)
 
 
 def check_log(place: Place, acks: list[Ack]) -> int:

@@ -6,11 +6,13 @@ losing a version and trying the next one reassigns by itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from twinlake.actions import AddFile, DomainMetadata
+from twinlake.errors import Code, CorruptTable
+from twinlake.protocol import Long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,6 +44,10 @@ class _Stats(msgspec.Struct, rename="camel"):
     num_records: int | None = None
 
 
+class _Mark(msgspec.Struct):
+    mark: Long = msgspec.field(name=_MARK)
+
+
 _STATS: Final = msgspec.json.Decoder(_Stats)
 
 
@@ -62,15 +68,23 @@ def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def mark_of(domain: DomainMetadata | None) -> int:
-    """The highest id handed out so far, as the ``delta.rowTracking`` domain states it."""
+    """The highest id handed out so far, as the ``delta.rowTracking`` domain states it.
+
+    Raises:
+        CorruptTable: it cannot be read; starting again from 0 would hand out ids twice.
+    """
     if domain is None or domain.removed:
         return NO_MARK
     try:
-        parsed: Any = msgspec.json.decode(domain.configuration)
-    except (msgspec.DecodeError, RecursionError):
-        return NO_MARK
-    mark = parsed.get(_MARK) if isinstance(parsed, dict) else None
-    return mark if isinstance(mark, int) else NO_MARK
+        return msgspec.json.decode(domain.configuration, type=_Mark).mark
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CorruptTable(
+            Code.LOG_CORRUPT,
+            f"The {ROW_TRACKING_DOMAIN} domain states no row id mark.",
+            why=str(error) or type(error).__name__,
+            fix="Restore an earlier version of the table.",
+            fields={"domain": ROW_TRACKING_DOMAIN},
+        ) from error
 
 
 def is_fresh(add: AddFile, mark: int) -> bool:

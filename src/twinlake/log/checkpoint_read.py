@@ -50,7 +50,7 @@ _STATE_COLUMNS: Final = (
     "checkpointMetadata",
     "sidecar",
 )
-_BATCH_ROWS: Final = 1 << 15
+_BATCH_ROWS: Final = 1 << 14
 _MOST_SLICES: Final = 16
 # By default whole column chunks are read at once, and some writers make one row group of it all.
 _READ_AHEAD: Final = 1 << 20
@@ -173,14 +173,13 @@ def open_parquet(store: Store, key: str) -> _Parquet:
     source: Any
     if isinstance(store, OnDisk):
         meta = store.head(key)
-        size, read = meta.size if meta is not None else 0, partial(store.read_range, key)
+        chunks = column_chunks(meta.size if meta is not None else 0, partial(store.read_range, key))
         source = store.local_path(key)
     else:
         data = store.read(key)
-        size, source = len(data), pa.BufferReader(data)
-        read = lambda start, length: data[start : start + length]  # noqa: E731
-    chunks = column_chunks(size, read)
-    opened = _Parquet(source)
+        chunks = column_chunks(len(data), lambda start, length: data[start : start + length])
+        source = pa.BufferReader(data)
+    opened = _Parquet(source, buffer_size=_READ_AHEAD, pre_buffer=False)
     opened.chunks = chunks
     return opened
 

@@ -283,7 +283,7 @@ def _is_parquet(store: Store, key: str) -> bool:
     try:
         with open_parquet(store, key) as file:
             return bool(file.metadata.num_rows)
-    except (pa.ArrowException, OSError, CorruptTable):
+    except (pa.ArrowException, OSError, ValueError, CorruptTable):
         return False
 
 

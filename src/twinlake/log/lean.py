@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["LeanFiles"]
 
 # Enough rows to keep Arrow's threads busy, few enough that a chunk of text is soon gone again.
-_CHUNK_ROWS: Final = 1 << 15
+_CHUNK_ROWS: Final = 1 << 14
 _KEPT: Final = tuple(name for name in ADD_SCHEMA.names if name != "stats")
 
 

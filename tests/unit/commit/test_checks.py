@@ -206,6 +206,16 @@ CASES = [
         "enabled and suspended",
         Code.PROPERTY_INVALID,
     ),
+    case(
+        "path-leaves-the-table",
+        "CMT-14",
+        change(add("%2e%2e/f"), on=PLAIN),
+        "leave the root",
+        Code.PATH_UNSAFE,
+    ),
+    case("number-too-wide", "CMT-14", change(add("f", size=2**63), on=PLAIN), "malformed add"),
+    case("wrong-type", "CMT-14", change(add("f", tags={"a": 7}), on=PLAIN), "malformed add"),
+    case("not-json", "CMT-14", change(SetTransaction(app_id="s", version=2**70)), "malformed txn"),
 ]
 
 

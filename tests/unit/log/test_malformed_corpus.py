@@ -1187,6 +1187,37 @@ def test_an_add_that_nobody_could_read_is_not_committed(
     assert Table.open(tmp_path).version == LAST
 
 
+@pytest.mark.parametrize("text", ["nonsense", "[]", "{}", '{"rowIdHighWaterMark":"7"}'])
+def test_row_ids_are_not_handed_out_from_a_mark_that_cannot_be_read(
+    tmp_path: Path, text: str
+) -> None:
+    from twinlake.actions import AddFile
+
+    make_table(tmp_path)
+    features = {
+        **PROTOCOL,
+        "writerFeatures": [*PROTOCOL["writerFeatures"], "rowTracking"],
+    }
+    mark = {"domain": "delta.rowTracking", "configuration": text, "removed": False}
+    commit_path(tmp_path, LAST + 1).write_bytes(
+        commit(line("protocol", features), line("domainMetadata", mark))
+    )
+    table = Table.open(tmp_path)
+    look(table)
+    add = AddFile(
+        path="x.parquet",
+        partition_values={"day": None},
+        size=1,
+        modification_time=1,
+        data_change=True,
+        stats='{"numRecords":5}',
+    )
+    with pytest.raises(TwinlakeError) as caught:
+        table.commit("WRITE", [add])
+    assert caught.value.code == Code.LOG_CORRUPT
+    assert Table.open(tmp_path).version == LAST + 1
+
+
 def test_restoring_gets_rid_of_a_path_that_must_not_be_followed(tmp_path: Path) -> None:
     make_table(tmp_path)
     for name in ("f1", "f2", "f3"):
