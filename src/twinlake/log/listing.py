@@ -81,8 +81,30 @@ def list_log(store: Store, from_version: int = 0) -> list[LogFile]:
         for item in store.list_from(LOG_FOLDER, after)
     )
     known = [item for item in found if item is not None and item.version >= from_version]
+    known += _passed_by(store, [item.version for item in known if item.kind is Kind.COMMIT])
     known.sort(key=lambda item: (item.version, item.key))
     return known
+
+
+def _passed_by(store: Store, versions: list[int]) -> list[LogFile]:
+    """The commits in between that a listing missed although it found later ones.
+
+    Neither a folder nor the pages of an object store are listed at one moment: of two commits made
+    meanwhile the second may be seen and the first not. Asked for by name it is there.
+    """
+    if not versions or max(versions) - min(versions) < len(versions):
+        return []
+    present = set(versions)
+    missing = (v for v in range(max(versions), min(versions), -1) if v not in present)
+    found = []
+    for version in islice(missing, 100):
+        meta = store.head(commit_key(version))
+        if meta is None:
+            break
+        found.append(
+            LogFile(Kind.COMMIT, meta.key, version, size=meta.size, modified_ms=meta.modified_ms)
+        )
+    return found
 
 
 def complete_checkpoints(files: Iterable[LogFile]) -> list[Checkpoint]:
