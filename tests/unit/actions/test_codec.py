@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from twinlake.actions import (
+    Action,
     AddFile,
     CommitInfo,
     DeletionVectorDescriptor,
@@ -133,7 +134,7 @@ def test_null_actions_and_blank_lines_are_nothing() -> None:
 
 
 def test_lines_of_a_commit() -> None:
-    actions = [Protocol(1, 2), Metadata(id="m"), UnknownAction("x", {"y": 1})]
+    actions: list[Action] = [Protocol(1, 2), Metadata(id="m"), UnknownAction("x", {"y": 1})]
     lines = encode_lines(actions)
     assert lines.count(b"\n") == 3
     assert list(decode_lines(lines, source="x.json")) == actions
