@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[Protocol, dict[str, Any]]] = {
     "multipart": (V1, {"parts": 3}),
     "v2-parquet": (V2, {"kind": CheckpointKind.V2_PARQUET}),
     "v2-parquet-sidecars": (V2, {"kind": CheckpointKind.V2_PARQUET, "sidecars": 2}),
+    "v2-json": (V2, {"kind": CheckpointKind.V2_JSON}),
     "v2-json-sidecars": (V2, {"kind": CheckpointKind.V2_JSON, "sidecars": 2}),
     "v2-classic": (V2, {"kind": CheckpointKind.V2_CLASSIC}),
     "v2-classic-sidecars": (V2, {"kind": CheckpointKind.V2_CLASSIC, "sidecars": 1}),

@@ -1,7 +1,7 @@
 """Actions to JSON lines and back, without losing what is not understood.
 
 This is the careful path, for single commits. Replay of whole logs decodes straight into
-columns (``twinlake.log.replay``).
+columns (``twinlake.log.decoding``).
 """
 
 from __future__ import annotations

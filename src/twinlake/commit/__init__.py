@@ -6,6 +6,7 @@ from twinlake.commit.conflicts import RULES, Moved, Refused, follow, follow_all
 from twinlake.commit.hooks import (
     CHECKPOINT_HOOK,
     CHECKSUM_HOOK,
+    CLEANUP_HOOK,
     DEFAULT_HOOKS,
     HookContext,
     HookWarning,
@@ -31,6 +32,7 @@ __all__ = [
     "CHECKPOINT_HOOK",
     "CHECKS",
     "CHECKSUM_HOOK",
+    "CLEANUP_HOOK",
     "DEFAULT_HOOKS",
     "ROW_TRACKING_DOMAIN",
     "RULES",

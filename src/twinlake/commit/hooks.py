@@ -1,4 +1,4 @@
-"""What happens after a commit: checkpoint, checksum, and whatever a caller adds.
+"""What happens after a commit: checksum, checkpoint, cleanup, and whatever a caller adds.
 
 The commit has happened when hooks run, so a hook that fails must never look like a commit that
 failed: its error is logged, reported as a warning, and that is all. A simulated crash is no
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKPOINT_HOOK",
     "CHECKSUM_HOOK",
+    "CLEANUP_HOOK",
     "DEFAULT_HOOKS",
     "HookContext",
     "HookWarning",
@@ -98,9 +99,13 @@ def run_hooks(hooks: Iterable[PostCommitHook], context: HookContext) -> tuple[Ho
 CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
 
 
-def _checkpoint(context: HookContext) -> None:
+def _is_checkpoint_due(context: HookContext) -> bool:
     interval = property_value(context.snapshot.metadata, CHECKPOINT_INTERVAL)
-    if context.version == 0 or not interval or context.version % interval:
+    return bool(context.version and interval and context.version % interval == 0)
+
+
+def _checkpoint(context: HookContext) -> None:
+    if not _is_checkpoint_due(context):
         return
     from twinlake.log import write_checkpoint
 
@@ -113,6 +118,29 @@ def _checksum(context: HookContext) -> None:
     write_checksum(context.snapshot)
 
 
+def _cleanup(context: HookContext) -> None:
+    """Delete expired history, as Delta does: whenever a checkpoint was written, never else."""
+    if not (_is_checkpoint_due(context) and _may_be_expired(context)):
+        return
+    from twinlake.log import cleanup_log, read_last_checkpoint
+
+    hint = read_last_checkpoint(context.snapshot.store)
+    if hint is not None and hint["version"] == context.version:
+        cleanup_log(context.snapshot, runtime=context.runtime)
+
+
+def _may_be_expired(context: HookContext) -> bool:
+    """Whether a listing could find anything; a young table is told by its metadata alone."""
+    metadata = context.snapshot.metadata
+    if not property_value(metadata, "delta.enableExpiredLogCleanup"):
+        return False
+    now, made = context.runtime.clock.now_ms(), metadata.created_time
+    retention = property_value(metadata, "delta.logRetentionDuration")
+    # A time in the future says nothing.
+    return made is None or made > now or made <= now - retention
+
+
 CHECKSUM_HOOK: Final = PostCommitHook(name="checksum", run=_checksum)
 CHECKPOINT_HOOK: Final = PostCommitHook(name="checkpoint", run=_checkpoint)
-DEFAULT_HOOKS: Final[tuple[PostCommitHook, ...]] = (CHECKSUM_HOOK, CHECKPOINT_HOOK)
+CLEANUP_HOOK: Final = PostCommitHook(name="cleanup", run=_cleanup)
+DEFAULT_HOOKS: Final[tuple[PostCommitHook, ...]] = (CHECKSUM_HOOK, CHECKPOINT_HOOK, CLEANUP_HOOK)

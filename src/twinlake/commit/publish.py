@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, CommitUnknown, StorageError
-from twinlake.storage import Committed, Unknown
+from twinlake.storage import Committed, Syncs, Unknown
 
 if TYPE_CHECKING:
     from twinlake.runtime import Clock, Ids
@@ -89,14 +89,22 @@ def publish(
             if error.code is not Code.STORAGE_NOT_FOUND:
                 reason = f"{reason}; reading back failed: {error.why or error.what}"
         else:
-            return _settled(store, key, body, found, attempt)
+            return _settled(store, key, body, found, attempt, commit_id)
         if refusal is not None and every_call_refused:
             raise refusal
     raise _unknown(store, key, body, attempts, commit_id, reason)
 
 
-def _settled(store: Store, key: str, body: bytes, found: bytes, attempt: int) -> Published | Lost:
+def _settled(
+    store: Store, key: str, body: bytes, found: bytes, attempt: int, commit_id: str
+) -> Published | Lost:
     if found == body:
+        if isinstance(store, Syncs):
+            try:
+                # What can be read need not be on disk: the lost reply may have been about that.
+                store.sync(key)
+            except StorageError as error:
+                raise _not_safe(store, key, body, commit_id, error) from error
         return Published(attempts=attempt, read_back=True)
     # The id makes a rival's body differ before it ends, so a mere beginning is our own, torn.
     if body.startswith(found):
@@ -110,10 +118,28 @@ def _settled(store: Store, key: str, body: bytes, found: bytes, attempt: int) ->
     return Lost(winner=found, attempts=attempt)
 
 
+def _name(body: bytes, commit_id: str) -> str:
+    return commit_id or f"sha256:{hashlib.sha256(body).hexdigest()[:16]}"
+
+
+def _not_safe(
+    store: Store, key: str, body: bytes, commit_id: str, error: StorageError
+) -> CommitUnknown:
+    name = _name(body, commit_id)
+    return CommitUnknown(
+        Code.COMMIT_UNKNOWN,
+        f"The commit {name} is at {key!r} in {store.url}, but it may not survive a power cut.",
+        why=f"the store could not bring it to safety: {error.why or error.what}",
+        fix=f"mend the store, then look for {name} in {key!r}; run the operation again only if "
+        "the key is missing or holds another commit",
+        fields={"key": key, "store": store.url, "commit_id": name},
+    )
+
+
 def _unknown(
     store: Store, key: str, body: bytes, attempts: int, commit_id: str, reason: str
 ) -> CommitUnknown:
-    name = commit_id or f"sha256:{hashlib.sha256(body).hexdigest()[:16]}"
+    name = _name(body, commit_id)
     return CommitUnknown(
         Code.COMMIT_UNKNOWN,
         f"Whether the commit {name} is at {key!r} in {store.url} could not be found out.",

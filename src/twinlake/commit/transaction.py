@@ -15,6 +15,7 @@ from twinlake.actions import Metadata, Protocol, SetTransaction, decode_lines, e
 from twinlake.commit.change import Base, Change, assemble
 from twinlake.commit.checks import Draft, run_checks
 from twinlake.commit.conflicts import Refused, follow
+from twinlake.commit.grounds import missed_winner
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
 from twinlake.commit.publish import Lost, publish
 from twinlake.commit.readset import ReadSet
@@ -23,7 +24,7 @@ from twinlake.commit.settings import AlreadyCommitted, CommitOptions, CommitResu
 from twinlake.commit.summary import Winner, summarize
 from twinlake.commit.timestamps import ENABLED as TIMESTAMPS
 from twinlake.errors import Code, ConcurrentWriteException, StorageError, UserError
-from twinlake.log import Snapshot, commit_key, load_snapshot
+from twinlake.log import Snapshot, commit_key, first_snapshot, has_table
 from twinlake.protocol import CLIENT_FEATURES, strip_steering
 from twinlake.runtime import Runtime
 
@@ -227,10 +228,11 @@ class Transaction:
                 draft = replace(draft, change=change)
             run_checks(draft, self._options.checks)
             body = self._assemble(change, txn_id)
-            outcome = publish(
+            data = encode_lines(body.actions)
+            outcome = self._ruled_out(current) or publish(
                 self._store,
                 commit_key(body.version),
-                encode_lines(body.actions),
+                data,
                 clock=self._runtime.clock,
                 ids=self._runtime.ids,
                 commit_id=txn_id,
@@ -354,6 +356,19 @@ class Transaction:
             tags=self._options.tags,
         )
 
+    def _ruled_out(self, current: Snapshot | None) -> Lost | None:
+        """A last look: a free version is ours only if it comes right after the newest one.
+
+        The name after a version that was cleaned up, or of a table that was replaced, is free too;
+        a commit placed there would be acknowledged and never be seen.
+        """
+        if current is not None:
+            winner = missed_winner(current, self._operation.name)
+            return None if winner is None else Lost(winner=winner)
+        if has_table(self._store):
+            raise self._table_exists()
+        return None
+
     def _winners(self, change: Change, lost: Lost) -> Iterator[Winner]:
         """Every commit from the version we wanted to the newest, oldest first.
 
@@ -385,7 +400,7 @@ class Transaction:
         self, previous: Snapshot | None, body: Body, attempts: int, notes: list[str]
     ) -> CommitResult:
         snapshot = (
-            load_snapshot(self._store, body.version)
+            first_snapshot(self._store, body.actions)
             if previous is None
             else previous.advance(body.version, body.actions)
         )
@@ -405,7 +420,7 @@ class Transaction:
         return UserError(
             Code.TABLE_EXISTS,
             f"There is already a table at {self._store.url}.",
-            why="Version 0 of its log is there.",
+            why="Its log is there.",
             fix="Open it, or choose another place.",
             delta_class="DELTA_TABLE_ALREADY_EXISTS",
             fields={"store": self._store.url},

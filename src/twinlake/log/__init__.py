@@ -8,7 +8,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from twinlake.log.loading import CACHE, SnapshotCache, load_snapshot, update_snapshot
+from twinlake.log.listing import read_last_checkpoint
+from twinlake.log.loading import (
+    CACHE,
+    SnapshotCache,
+    first_snapshot,
+    has_table,
+    load_snapshot,
+    update_snapshot,
+)
 from twinlake.log.names import commit_key
 from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
 
@@ -68,6 +76,8 @@ __all__ = [
     "checksum_of",
     "cleanup_log",
     "commit_key",
+    "first_snapshot",
+    "has_table",
     "history",
     "is_v2_checkpoint",
     "load_snapshot",
@@ -76,6 +86,7 @@ __all__ = [
     "read_checksum",
     "read_commit",
     "read_commit_info",
+    "read_last_checkpoint",
     "removes_from",
     "render_timestamp",
     "update_snapshot",

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from twinlake.log.checkpoint_read import ADD_FIELDS, DV_FIELDS, REMOVE_FIELDS
 from twinlake.log.columns import ADD_SCHEMA, DV_TYPE, REMOVE_SCHEMA
 from twinlake.log.file_view import partition_values, stats_shape
-from twinlake.log.stats import render_stats
 from twinlake.protocol import property_value
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ __all__ = [
     "distribute",
     "encode_parquet",
     "file_rows",
-    "with_json_stats",
 ]
 
 _STRINGS: Final = pa.map_(pa.string(), pa.string())
@@ -113,22 +111,6 @@ class FileRows:
     def pick(self, adds: pa.Array, removes: pa.Array) -> FileRows:
         """Some of the rows, by position."""
         return FileRows(self.adds.take(adds), self.removes.take(removes))
-
-
-def with_json_stats(raw: pa.Table) -> pa.Table:
-    """The raw layout with JSON statistics wherever there are any, and no other form of them."""
-    if "stats_parsed" not in raw.schema.names:
-        return raw
-    stats = raw["stats"]
-    lacking = pc.and_(pc.is_null(stats), pc.is_valid(raw["stats_parsed"]))
-    if pc.any(lacking).as_py():
-        # A checkpoint without JSON statistics: text is made for those rows alone.
-        rendered = [render_stats(row) for row in raw["stats_parsed"].filter(lacking).to_pylist()]
-        text = pa.chunked_array([pa.array(rendered, pa.string())])
-        where = _flat(lacking)
-        stats = pa.chunked_array([pc.replace_with_mask(_flat(stats), where, _flat(text))])
-    kept = raw.drop_columns(["stats_parsed"])
-    return kept.set_column(kept.schema.get_field_index("stats"), "stats", stats)
 
 
 def file_rows(
@@ -235,13 +217,6 @@ def _structs(columns: dict[str, pa.ChunkedArray]) -> pa.ChunkedArray:
         for batch in table.to_batches(max_chunksize=_ROWS_PER_GROUP)
     ]
     return pa.chunked_array(chunks, pa.struct(list(table.schema)))
-
-
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    combined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(combined, pa.ChunkedArray):
-        return combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
-    return combined
 
 
 def distribute(rows: FileRows, parts: int) -> list[FileRows]:

@@ -15,20 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.actions import RemoveFile, SetTransaction, encode_action
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, UserError
 from twinlake.log.checkpoint_columns import (
     STATE_TYPES,
     V2_TYPES,
     FileRows,
     StatsLayout,
     distribute,
-    encode_parquet,
     file_rows,
-    with_json_stats,
 )
-from twinlake.log.checkpoint_read import open_parquet
+from twinlake.log.checkpoint_pieces import Piece, Standing
 from twinlake.log.columns import adds_from, removes_from
-from twinlake.log.last_checkpoint import replace_object, write_last_checkpoint
+from twinlake.log.last_checkpoint import write_last_checkpoint
 from twinlake.log.listing import Checkpoint
 from twinlake.log.names import (
     LOG_FOLDER,
@@ -36,13 +34,14 @@ from twinlake.log.names import (
     LogFile,
     checkpoint_key,
     commit_key,
+    log_prefix,
     multipart_key,
     parse_log_file,
     uuid_checkpoint_key,
 )
+from twinlake.log.stats import with_json_stats
 from twinlake.protocol import property_value
 from twinlake.runtime import Runtime
-from twinlake.storage import Committed, Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["CheckpointKind", "checkpoint_kind", "live_transactions", "write_checkpoint"]
 
 _V2: Final = "v2Checkpoint"
+_OTHER_SPLITS: Final = 8
 
 
 class CheckpointKind(Enum):
@@ -244,63 +244,55 @@ class _Written:
     sidecars: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A file of a checkpoint to encode and store; picklable, for executors elsewhere."""
-
-    store: Store
-    key: str
-    state: tuple[tuple[str, dict[str, Any]], ...]
-    rows: FileRows
-    types: Mapping[str, pa.DataType]
-    unique: bool
-
-    def write(self) -> tuple[str, int]:
-        data = encode_parquet(self.state, self.rows, types=self.types)
-        if self.unique:
-            self.store.put(self.key, data)
-        else:
-            _create_or_keep(self.store, self.key, data)
-        return self.key, len(data)
-
-
-def _create_or_keep(store: Store, key: str, data: bytes) -> None:
-    """Create a file whose name others may use as well: theirs says the same as ours."""
-    outcome = store.create(key, data)
-    if isinstance(outcome, Committed):
-        return
-    if isinstance(outcome, Conflict) and _is_parquet(store, key):
-        return
-    refusal = getattr(outcome, "refusal", None)
-    if refusal is not None:
-        raise refusal
-    # The outcome is open, or what is there is damaged: the content is the same whoever writes
-    # it, so replacing it in one step is safe.
-    replace_object(store, key, data)
-
-
-def _is_parquet(store: Store, key: str) -> bool:
-    try:
-        with open_parquet(store, key) as file:
-            return bool(file.metadata.num_rows)
-    except (pa.ArrowException, OSError, ValueError, CorruptTable):
-        return False
-
-
 def _write_classic(job: _Job) -> _Written:
     key = checkpoint_key(job.snapshot.version)
-    piece = _Piece(job.store, key, job.content.state, job.rows(), STATE_TYPES, unique=False)
+    piece = Piece(job.store, key, job.content.state, job.rows(), STATE_TYPES, unique=False)
     return _Written(job.files(dict([piece.write()])))
 
 
 def _write_multipart(job: _Job) -> _Written:
-    keys = [multipart_key(job.snapshot.version, n + 1, job.parts) for n in range(job.parts)]
+    """All parts from one hand: how another writer split the files is not known.
+
+    Parts of the same name that say something else are never touched and never completed; then
+    the checkpoint gets one part more, and so names of its own.
+    """
+    rows = job.rows()
+    for parts in range(job.parts, job.parts + _OTHER_SPLITS):
+        written = _try_multipart(job, rows, parts)
+        if written is not None:
+            return written
+    raise UserError(
+        Code.INVALID_ARGUMENT,
+        f"Version {job.snapshot.version} cannot have a checkpoint of {job.parts} parts.",
+        why="Parts that other writers left are in the way.",
+        fix="Ask for another number of parts, or for a checkpoint in one file.",
+        fields={"version": job.snapshot.version, "parts": job.parts},
+    )
+
+
+def _try_multipart(job: _Job, rows: FileRows, parts: int) -> _Written | None:
+    keys = [multipart_key(job.snapshot.version, n + 1, parts) for n in range(parts)]
     pieces = [
         # The few actions that have no path all go to the first part.
-        _Piece(job.store, key, job.content.state if n == 0 else (), rows, STATE_TYPES, unique=False)
-        for n, (key, rows) in enumerate(zip(keys, distribute(job.rows(), job.parts), strict=True))
+        Piece(job.store, key, job.content.state if n == 0 else (), part, STATE_TYPES, unique=False)
+        for n, (key, part) in enumerate(zip(keys, distribute(rows, parts), strict=True))
     ]
-    return _Written(job.files(dict(job.runtime.executor.map(_Piece.write, pieces))))
+    folder = job.store.list_from(LOG_FOLDER, f"{LOG_FOLDER}/{log_prefix(job.snapshot.version)}")
+    nothing_there = not {item.key for item in folder}.intersection(keys)
+    found = {} if nothing_there else dict(job.runtime.executor.map(Piece.standing, pieces))
+    if Standing.FOREIGN in found.values():
+        return None
+    # Whoever has the first part goes on; a rival that came first is noticed before more is done.
+    sizes, created, ours = dict[str, int](), list[str](), True
+    for some in (pieces[:1], pieces[1:]):
+        for key, size, by_us, same in job.runtime.executor.map(Piece.claim, some):
+            sizes[key] = size
+            ours = ours and same
+            created += [key] if by_us else []
+        if not ours:
+            job.store.delete(created)
+            return None
+    return _Written(job.files(sizes))
 
 
 def _write_v2_parquet(job: _Job) -> _Written:
@@ -317,7 +309,7 @@ def _write_v2(job: _Job, key: str, *, unique: bool) -> _Written:
     sidecars = _write_sidecars(job, rows) if job.sidecars else ()
     state = (*_v2_state(job, sidecars), *job.content.state)
     inline = FileRows(rows.adds.slice(0, 0), rows.removes.slice(0, 0)) if sidecars else rows
-    piece = _Piece(job.store, key, state, inline, {**STATE_TYPES, **V2_TYPES}, unique=unique)
+    piece = Piece(job.store, key, state, inline, {**STATE_TYPES, **V2_TYPES}, unique=unique)
     return _Written(job.files(dict([piece.write()])), sidecars)
 
 
@@ -353,7 +345,7 @@ def _quiet(remove: RemoveFile) -> RemoveFile:
 def _write_sidecars(job: _Job, rows: FileRows) -> tuple[dict[str, Any], ...]:
     # Every one gets a name of its own: a rival's checkpoint of this version never shares them.
     pieces = [
-        _Piece(job.store, f"{SIDECAR_FOLDER}/{job.runtime.ids.uuid()}.parquet", (), part, {}, True)
+        Piece(job.store, f"{SIDECAR_FOLDER}/{job.runtime.ids.uuid()}.parquet", (), part, {}, True)
         for part in distribute(rows, job.sidecars)
     ]
     return tuple(
@@ -362,7 +354,7 @@ def _write_sidecars(job: _Job, rows: FileRows) -> tuple[dict[str, Any], ...]:
             "sizeInBytes": size,
             "modificationTime": job.content.now_ms,
         }
-        for key, size in job.runtime.executor.map(_Piece.write, pieces)
+        for key, size in job.runtime.executor.map(Piece.write, pieces)
     )
 
 

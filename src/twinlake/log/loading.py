@@ -6,22 +6,25 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from twinlake.actions import CommitInfo, decode_lines
+from twinlake.actions import CommitInfo, Metadata, Protocol, decode_lines
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
 from twinlake.log.listing import LogSegment, find_segment
-from twinlake.log.names import LogFile, commit_key
+from twinlake.log.names import LOG_FOLDER, Kind, LogFile, commit_key, parse_log_file
 from twinlake.log.snapshot import Snapshot, check_complete
+from twinlake.log.totals import Counters, LiveFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from twinlake.actions import Action, DomainMetadata, Metadata, SetTransaction
+    from twinlake.actions import Action, DomainMetadata, SetTransaction
     from twinlake.log.checkpoint_read import CheckpointState
     from twinlake.log.decoding import CommitColumns
     from twinlake.log.reconcile import FileState, Reconciled
     from twinlake.storage import Store
 
-__all__ = ["SnapshotCache", "load_snapshot", "update_snapshot"]
+__all__ = ["SnapshotCache", "first_snapshot", "has_table", "load_snapshot", "update_snapshot"]
+
+_TABLE_KINDS: Final = frozenset({Kind.COMMIT, Kind.CLASSIC, Kind.MULTIPART, Kind.UUID})
 
 
 def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
@@ -151,17 +154,19 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
     cleaned up or replaced, and everything is read anew.
     """
     store = snapshot.store
-    if not snapshot.is_still_there():
-        return load_snapshot(store)
     current = snapshot
     while True:
         key = commit_key(current.version + 1)
         try:
             data = store.read(key)
         except StorageError as error:
-            if error.code == Code.STORAGE_NOT_FOUND:
-                return current
-            raise
+            if error.code != Code.STORAGE_NOT_FOUND:
+                raise
+            # Only now: a cleanup deletes upwards, so while our own commit is there, the next one
+            # is not written yet, rather than deleted under our eyes.
+            return current if current.is_still_there() else load_snapshot(store)
+        if current is snapshot and not snapshot.is_still_there():
+            return load_snapshot(store)
         actions = tuple(decode_lines(data, source=key))
         modified = None if _is_named(actions) else store.head(key)
         current = current.advance(
@@ -169,6 +174,35 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
             actions,
             modified_ms=modified.modified_ms if modified is not None else None,
         )
+
+
+def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
+    """The snapshot of version 0 from its own commit; nothing is read."""
+    from twinlake.log.reconcile import FileState, Reconciled
+
+    protocol, metadata = check_complete(
+        0,
+        next((action for action in actions if isinstance(action, Protocol)), None),
+        next((action for action in actions if isinstance(action, Metadata)), None),
+    )
+    nothing = Snapshot(
+        store=store,
+        version=-1,
+        protocol=protocol,
+        metadata=metadata,
+        set_transactions={},
+        domains={},
+        state=FileState.of(Reconciled.empty, Reconciled.empty),
+        counters=Counters(0, 0, 0, 0),
+        live=LiveFiles(),
+    )
+    return nothing.advance(0, actions)
+
+
+def has_table(store: Store) -> bool:
+    """Whether there is a table, be it one whose first versions were cleaned up."""
+    found = (parse_log_file(item.key) for item in store.list_from(LOG_FOLDER))
+    return any(item is not None and item.kind in _TABLE_KINDS for item in found)
 
 
 def _is_named(actions: tuple[Action, ...]) -> bool:

@@ -205,6 +205,7 @@ class Layers:
                 base = overlay(base, fold(self._pending, lean))
                 self._pending = ()
                 self._base = _Once(lambda: base)
+                self._base.get()  # so that it counts as loaded
             return base
 
 
@@ -255,4 +256,8 @@ class FileState:
 
     def lean(self, lean: Lean) -> Reconciled:
         """The files with typed statistics."""
+        if not self._lean.is_loaded and self._raw.is_loaded:
+            # Nothing to read again; what the base was read from may even be gone by now.
+            raw = self._raw
+            self._lean = Layers(lambda: lean.conform(raw.reconciled()))
         return self._lean.reconciled(lean)

@@ -7,9 +7,8 @@ transaction to commit.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.actions import (
     Action,
@@ -24,6 +23,7 @@ from twinlake.actions import (
 )
 from twinlake.errors import Code, CorruptTable, StorageError
 from twinlake.log.names import commit_key
+from twinlake.log.totals import MAX_TRACKED, Counters, LiveFiles, count_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,45 +36,10 @@ if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
 
-__all__ = ["Counters", "Snapshot", "read_commit", "read_commit_info"]
+__all__ = ["Counters", "Snapshot", "count_files", "read_commit", "read_commit_info"]
 
-
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """Totals of a version, kept up commit by commit."""
-
-    num_files: int
-    size_in_bytes: int
-    num_deletion_vectors: int
-    num_deleted_records: int
-
-    def after(self, actions: Sequence[Action]) -> Counters | None:
-        """The totals after a commit, or None if only a look at the files can tell."""
-        files = size = vectors = deleted = 0
-        for action in actions:
-            match action:
-                case AddFile() if not action.data_change:
-                    # It may refresh a file that is already counted.
-                    return None
-                case AddFile():
-                    sign = 1
-                case RemoveFile() if action.size is None:
-                    return None
-                case RemoveFile():
-                    sign = -1
-                case _:
-                    continue
-            files += sign
-            size += sign * (action.size or 0)
-            if action.deletion_vector is not None:
-                vectors += sign
-                deleted += sign * action.deletion_vector.cardinality
-        return Counters(
-            self.num_files + files,
-            self.size_in_bytes + size,
-            self.num_deletion_vectors + vectors,
-            self.num_deleted_records + deleted,
-        )
+# commitInfo comes first and names the commit; a commit may be as large as its table.
+_BEGINNING: Final = 4096
 
 
 class Snapshot:
@@ -95,6 +60,7 @@ class Snapshot:
         modified_ms: int | None = None,
         counters: Counters | None = None,
         stated: Callable[[Snapshot], Counters | None] | None = None,
+        live: LiveFiles | None = None,
     ) -> None:
         self.store = store
         self.version = version
@@ -108,6 +74,7 @@ class Snapshot:
         self._modified_ms = modified_ms
         self._counters = counters
         self._stated = stated
+        self._live = live
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -147,12 +114,23 @@ class Snapshot:
         """Whether the commit of this version is the one this snapshot was made from."""
         with self._lock:
             known = self._commit_info.txn_id if self._commit_info is not None else None
-            if self._modified_ms is None and known is not None:
+            if self._modified_ms is None and known:
                 # Its time was never asked for, but its id is known, which says even more.
-                found = read_commit_info(self.store, self.version)
-                return found is not None and found.txn_id == known
+                return self._is_named(known)
             meta = self.store.head(commit_key(self.version))
-            return meta is not None and meta.modified_ms == self.modified_ms
+            return meta is not None and _is_same_time(meta.modified_ms, self.modified_ms)
+
+    def _is_named(self, txn_id: str) -> bool:
+        try:
+            start = self.store.read_range(commit_key(self.version), 0, _BEGINNING)
+        except StorageError as error:
+            if error.code == Code.STORAGE_NOT_FOUND:
+                return False
+            raise
+        if txn_id.encode() in start:
+            return True
+        found = read_commit_info(self.store, self.version)
+        return found is not None and found.txn_id == txn_id
 
     @property
     def timestamp_ms(self) -> int:
@@ -218,10 +196,12 @@ class Snapshot:
         """The live files as actions, as they would be committed again."""
         from twinlake.log.columns import adds_from
         from twinlake.log.path_check import check_paths
+        from twinlake.log.stats import with_json_stats
 
         raw = self.add_files()
         check_paths(raw["path"])
-        return adds_from(raw if where is None else raw.filter(self._mask(where)))
+        wanted = raw if where is None else raw.filter(self._mask(where))
+        return adds_from(with_json_stats(wanted))
 
     def _mask(self, where: str | Expr) -> Any:
         from twinlake.log.file_view import file_stats
@@ -236,11 +216,12 @@ class Snapshot:
         import pyarrow.compute as pc
 
         from twinlake.log.columns import adds_from
+        from twinlake.log.stats import with_json_stats
 
         wanted = pa.array(list(paths), pa.string())
         raw = self.add_files()
         found = raw.filter(pc.is_in(raw["path"], value_set=wanted))
-        return {add.path: add for add in adds_from(found)}
+        return {add.path: add for add in adds_from(with_json_stats(found))}
 
     def advance(
         self, version: int, actions: Sequence[Action], *, modified_ms: int | None = None
@@ -271,7 +252,7 @@ class Snapshot:
                     info = action
                 case _:
                     pass
-        known = self.known_counters
+        live, counters = self._totals_after(actions)
         return Snapshot(
             store=self.store,
             version=version,
@@ -285,25 +266,49 @@ class Snapshot:
             checkpoint=self.checkpoint,
             commit_info=info,
             modified_ms=modified_ms,
-            counters=known.after(actions) if known is not None else None,
+            counters=counters,
+            live=live,
         )
+
+    def _totals_after(self, actions: Sequence[Action]) -> tuple[LiveFiles | None, Counters | None]:
+        """What is known of the files one commit later; no file is read for it."""
+        known = self.known_counters
+        if known is None:
+            return None, None
+        with self._lock:
+            live = self._live
+            if not any(isinstance(action, AddFile | RemoveFile) for action in actions):
+                return live, known
+            if live is not None and (exact := live.after(actions, known)) is not None:
+                return exact
+            files = self._few_in_memory(known)
+        if files is not None:
+            exact = LiveFiles.of(files).after(actions, count_files(files))
+            if exact is not None:
+                return exact
+        return None, known.after(actions)
+
+    def _few_in_memory(self, known: Counters) -> pa.Table | None:
+        """The files, if they are in memory and few enough to be known one by one."""
+        if known.num_files > MAX_TRACKED:
+            return None
+        if self.state.is_raw_loaded:
+            return self.add_files()
+        if "_view" in self.__dict__:
+            from twinlake.log.lean import LeanFiles
+
+            return self.state.lean(LeanFiles(self.metadata)).adds
+        return None
+
+
+def _is_same_time(one: int, other: int) -> bool:
+    """Whether two times of one object agree; asked by name, some stores tell only the second."""
+    whole = one % 1000 == 0 or other % 1000 == 0
+    return one == other or (whole and one // 1000 == other // 1000)
 
 
 def _live_domains(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
     return {name: domain for name, domain in domains.items() if not domain.removed}
-
-
-def count_files(raw: pa.Table) -> Counters:
-    """The totals of files in either layout."""
-    import pyarrow.compute as pc
-
-    cardinality = pc.struct_field(raw["deletion_vector"], "cardinality")
-    return Counters(
-        num_files=len(raw),
-        size_in_bytes=pc.sum(raw["size"]).as_py() or 0,
-        num_deletion_vectors=len(cardinality) - cardinality.null_count,
-        num_deleted_records=pc.sum(cardinality).as_py() or 0,
-    )
 
 
 def read_commit(store: Store, version: int) -> tuple[Action, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,7 +23,7 @@ from twinlake.schema import Array, Map, Primitive, Struct, type_to_arrow
 if TYPE_CHECKING:
     from twinlake.schema import DataType
 
-__all__ = ["StatsShape", "conform_stats", "render_stats"]
+__all__ = ["StatsShape", "conform_stats", "render_stats", "with_json_stats"]
 
 # Types whose smallest and largest value the log can state (spec: binary and boolean have none
 # in Spark; other writers do give booleans, and reading them does no harm).
@@ -40,6 +42,23 @@ _ORDERED: Final = frozenset(
         "timestamp_ntz",
     ]
 )
+
+# A bound that had to be rounded could exclude rows that are there, so rounding is an error.
+_EXACT: Final = decimal.Context(
+    prec=38, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow]
+)
+_BELOW_MICROSECONDS: Final = re.compile(r"[.,]\d{6}\d*[1-9]")
+
+
+def _number(text: str) -> decimal.Decimal | None:
+    try:
+        return decimal.Decimal(text)
+    except ArithmeticError:
+        return None
+
+
+# Decimals must not pass through binary floating point: a bound would move.
+_ROW: Final = msgspec.json.Decoder(dict[str, Any], float_hook=_number)
 
 
 class StatsShape:
@@ -66,6 +85,7 @@ class StatsShape:
                 ("tightBounds", pa.bool_()),
             ]
         )
+        self._has_decimals = _has_decimals(self.values)
         self._parse_options = pj.ParseOptions(
             explicit_schema=pa.schema(list(readable)), unexpected_field_behavior="ignore"
         )
@@ -77,11 +97,17 @@ class StatsShape:
             return conform_stats(given, self)
         if text is None or unwritten:
             return pa.nulls(rows, self.arrow)
-        filled = pc.fill_null(text, "{}") if text.null_count else text
+        parsed = self._parse_text(pc.fill_null(text, "{}") if text.null_count else text)
+        if given is None or not text.null_count:
+            return parsed
+        # Files of a checkpoint without text and files of later commits, side by side.
+        return pc.if_else(pc.is_valid(text), parsed, conform_stats(given, self))
+
+    def _parse_text(self, text: pa.Array) -> pa.StructArray:
         try:
-            return self._by_arrow(filled)
+            return self._by_arrow(text)
         except (pa.ArrowException, ValueError):
-            return self._row_by_row(filled)
+            return self._row_by_row(text)
 
     def _by_arrow(self, text: pa.Array) -> pa.StructArray:
         whole = pa.ListArray.from_arrays(pa.array([0, len(text)], pa.int32()), text)
@@ -94,14 +120,17 @@ class StatsShape:
         if len(table) != len(text):
             raise ValueError("some text holds line breaks")
         whole_batch = table.combine_chunks().to_batches()[0]
-        return _shape(whole_batch.to_struct_array(), self.arrow)
+        parsed = _shape(whole_batch.to_struct_array(), self.arrow)
+        if self._has_decimals:
+            # The reader lets numbers pass that have too many digits for their column.
+            parsed.validate(full=True)
+        return parsed
 
     def _row_by_row(self, text: pa.Array) -> pa.StructArray:
         rows = []
         for item in text.to_pylist():
             try:
-                # Decimals must not pass through binary floating point.
-                row = msgspec.json.decode(item, type=dict[str, Any], strict=True)
+                row = _ROW.decode(item)
             except (msgspec.DecodeError, RecursionError):
                 row = {}
             rows.append({f.name: _coerce(row.get(f.name), f.type) for f in self.arrow})
@@ -120,12 +149,36 @@ def render_stats(parsed: dict[str, Any] | None) -> str | None:
     return msgspec.json.encode(_plain(parsed)).decode()
 
 
+def with_json_stats(raw: pa.Table) -> pa.Table:
+    """The raw layout with JSON statistics wherever there are any, and no other form of them."""
+    if "stats_parsed" not in raw.schema.names:
+        return raw
+    stats = raw["stats"]
+    lacking = pc.and_(pc.is_null(stats), pc.is_valid(raw["stats_parsed"]))
+    if pc.any(lacking).as_py():
+        # A checkpoint without JSON statistics: text is made for those rows alone.
+        rendered = [render_stats(row) for row in raw["stats_parsed"].filter(lacking).to_pylist()]
+        text = pa.array(rendered, pa.string())
+        stats = pa.chunked_array([pc.replace_with_mask(_flat(stats), _flat(lacking), text)])
+    kept = raw.drop_columns(["stats_parsed"])
+    return kept.set_column(kept.schema.get_field_index("stats"), "stats", stats)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined
+
+
 def _plain(value: Any) -> Any:
     match value:
         case dict():
             return {k: _plain(v) for k, v in value.items() if v is not None}
         case dt.datetime():
-            text = value.isoformat(timespec="milliseconds")
+            # Milliseconds as Delta writes them; never less than is there, a bound must not move.
+            unit = "microseconds" if value.microsecond % 1000 else "milliseconds"
+            text = value.isoformat(timespec=unit)
             return text.replace("+00:00", "Z")
         case dt.date():
             return value.isoformat()
@@ -169,6 +222,12 @@ def _counts_type(schema: Struct) -> pa.StructType:
     )
 
 
+def _has_decimals(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_decimals(child.type) for child in kind)
+    return bool(pa.types.is_decimal(kind))
+
+
 def _dates_as_text(kind: pa.StructType) -> pa.StructType:
     # Arrow's JSON reader takes timestamps and decimals from text but not dates.
     def convert(child: pa.DataType) -> pa.DataType:
@@ -201,6 +260,9 @@ def _shape(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_floating(array.type) and pa.types.is_decimal(kind):
+        # Such a cast rounds, and says nothing.
+        return pa.nulls(len(array), kind)
     try:
         return pc.cast(array, kind)
     except pa.ArrowException:
@@ -224,21 +286,32 @@ def _coerce(value: Any, kind: pa.DataType) -> Any:
 
 
 def _coerce_leaf(value: Any, kind: pa.DataType) -> Any:
-    if pa.types.is_boolean(kind) or pa.types.is_string(kind):
-        expected = bool if pa.types.is_boolean(kind) else str
-        return value if isinstance(value, expected) else None
+    if pa.types.is_boolean(kind):
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        # To Python it is a number.
+        return None
+    if pa.types.is_string(kind):
+        return value if isinstance(value, str) else None
     if pa.types.is_integer(kind):
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return value if isinstance(value, int) else None
     if pa.types.is_floating(kind):
-        return float(value)
+        return _floating(value)
     if pa.types.is_decimal(kind):
-        exact = decimal.Decimal(str(value))
-        return exact.quantize(decimal.Decimal(1).scaleb(-kind.scale))
+        exact = decimal.Decimal(value) if isinstance(value, int | str) else value
+        return _EXACT.quantize(exact, decimal.Decimal(1).scaleb(-kind.scale))
     if pa.types.is_date(kind):
         return value if isinstance(value, dt.date) else dt.date.fromisoformat(value)
     if pa.types.is_timestamp(kind):
+        if _BELOW_MICROSECONDS.search(value):
+            return None
         moment = dt.datetime.fromisoformat(value)
-        if kind.tz is None:
-            return moment.replace(tzinfo=None)
-        return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        moment = moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return moment if kind.tz is not None else moment.replace(tzinfo=None)
     return None
+
+
+def _floating(value: Any) -> float | None:
+    found = float(value)
+    # Infinity is given as text; a number that large is none that the column could hold.
+    return None if math.isinf(found) and not isinstance(value, str | float) else found

@@ -31,7 +31,6 @@ __all__ = [
     "Property",
     "canonical_key",
     "is_secret",
-    "mask_secrets",
     "parse_properties",
     "property_value",
     "render_property_table",
@@ -128,7 +127,11 @@ _ROWS: Final[tuple[Property[Any], ...]] = (
         "How long history is kept when it is truncated to drop a feature.",
         "interval 24 hours",
     ),
-    _flag("delta.enableExpiredLogCleanup", "Delete expired history by itself.", "true"),
+    _flag(
+        "delta.enableExpiredLogCleanup",
+        "Delete expired history after the checkpoint of a commit.",
+        "true",
+    ),
     _flag("delta.enableFullRetentionRollback", "Keep all that restoring may need.", "true"),
     _flag("delta.enableRowTracking", "Give rows stable ids."),
     _flag("delta.rowTrackingSuspended", "Give new files no row ids.", reserved=True),
@@ -426,11 +429,6 @@ def is_secret(key: str) -> bool:
     (True, False)
     """
     return _SECRET.search(key) is not None
-
-
-def mask_secrets(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The configuration as it may be displayed."""
-    return {key: "***" if is_secret(key) else value for key, value in configuration.items()}
 
 
 def render_property_table() -> str:

@@ -144,10 +144,10 @@ from twinlake.schema.types import (
 from twinlake.schema.widening import (
     TypeChange,
     can_widen,
+    check_type_changes,
     type_changes,
     unsupported_type_changes,
     with_type_change,
-    without_type_changes,
 )
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ __all__ = [
     "change_field",
     "change_type",
     "check_schema",
+    "check_type_changes",
     "drop_column",
     "escape_path_name",
     "evaluate_on",
@@ -278,7 +279,6 @@ __all__ = [
     "walk_types",
     "widen_column",
     "with_type_change",
-    "without_type_changes",
 ]
 
 _PREDICATES = frozenset(

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from twinlake.errors import Code, CorruptTable
+from twinlake.errors import Code, CorruptTable, UnsupportedFeature
+from twinlake.schema.ddl_text import render_type
 from twinlake.schema.json_codec import type_from_json, type_to_json
 from twinlake.schema.metadata_keys import TYPE_CHANGES_KEY
 from twinlake.schema.paths import parse_path, render_path
@@ -34,10 +35,10 @@ from twinlake.schema.types import (
 __all__ = [
     "TypeChange",
     "can_widen",
+    "check_type_changes",
     "type_changes",
     "unsupported_type_changes",
     "with_type_change",
-    "without_type_changes",
 ]
 
 _ICEBERG: Final[Mapping[DataType, frozenset[DataType]]] = {
@@ -106,11 +107,6 @@ def with_type_change(field: StructField, change: TypeChange) -> StructField:
     return field.with_metadata(**{TYPE_CHANGES_KEY: entries})
 
 
-def without_type_changes(field: StructField) -> StructField:
-    """The field without its history, once every file has the new type."""
-    return field.with_metadata(**{TYPE_CHANGES_KEY: None})
-
-
 def unsupported_type_changes(
     schema: Struct, *, iceberg: bool = False
 ) -> Iterator[tuple[ColumnPath, TypeChange]]:
@@ -119,6 +115,27 @@ def unsupported_type_changes(
         for change in type_changes(field):
             if not can_widen(change.from_type, change.to_type, iceberg=iceberg):
                 yield (*path, *change.field_path), change
+
+
+def check_type_changes(schema: Struct) -> None:
+    """Raise if the history holds a change the rules do not know: old files cannot be read then."""
+    unknown = list(unsupported_type_changes(schema))
+    if not unknown:
+        return
+    told = [
+        f"{render_path(path)} from {render_type(change.from_type)} to {render_type(change.to_type)}"
+        for path, change in unknown
+    ]
+    raise UnsupportedFeature(
+        Code.FEATURE_READ,
+        f"The type of a column was changed in a way that cannot be read: {'; '.join(told)}.",
+        why="Files from before the change hold the old type, and no rule says how to widen it.",
+        fix="Use a client that knows the change, or rewrite the files with one.",
+        delta_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+        fields={
+            "changes": [{"path": render_path(p), **change.to_json()} for p, change in unknown],
+        },
+    )
 
 
 def _read(field: StructField, entry: Any) -> TypeChange:

@@ -11,6 +11,7 @@ from twinlake.storage.interface import (
     OnDisk,
     Reopenable,
     Store,
+    Syncs,
     Unknown,
 )
 from twinlake.storage.local import LocalStore
@@ -42,6 +43,7 @@ __all__ = [
     "Reopenable",
     "SimulatedCrash",
     "Store",
+    "Syncs",
     "Unknown",
     "check_key",
     "check_log_path",

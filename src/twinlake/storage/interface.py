@@ -24,6 +24,7 @@ __all__ = [
     "OnDisk",
     "Reopenable",
     "Store",
+    "Syncs",
     "Unknown",
 ]
 
@@ -120,4 +121,13 @@ class OnDisk(Protocol):
 
     def local_path(self, key: str) -> str:
         """The path of the object in the file system."""
+        ...
+
+
+@runtime_checkable
+class Syncs(Protocol):
+    """A store that can be asked to bring an object that is there to safety."""
+
+    def sync(self, key: str) -> None:
+        """Return once the object would survive a power cut, as far as the store promises that."""
         ...

@@ -245,6 +245,21 @@ class LocalStore:
         except OSError as error:
             raise _failure(error, "write", key, self.url) from error
 
+    def sync(self, key: str) -> None:
+        """Bring the file and its name to disk, if this store is durable."""
+        if not self._durable:
+            return
+        path = self._base + check_key(key)
+        try:
+            descriptor = os.open(path, _READ)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._sync_names(path[: path.rindex("/")])
+        except OSError as error:
+            raise _failure(error, "sync", key, self.url) from error
+
     def delete(self, keys: Iterable[str]) -> None:
         """Delete files; one that is not there counts as deleted."""
         for key in keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import Operation, OperationName
 from twinlake.errors import Code, UserError
@@ -26,7 +26,13 @@ from twinlake.schema import (
     type_to_json,
     widen_column,
 )
-from twinlake.table.mapping import refuse_mapping_properties
+from twinlake.table.dependents import (
+    CONSTRAINT_PREFIX,
+    dropped_from_statistics,
+    refuse_dependents,
+    renamed_in_statistics,
+)
+from twinlake.table.mapping import refuse_kept_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +41,6 @@ if TYPE_CHECKING:
     from twinlake.schema import ColumnPath
 
 __all__ = ["Alteration"]
-
-CONSTRAINT_PREFIX: Final = "delta.constraints."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def _operation(operation: OperationName, /, **parameters: Any) -> Operation:
 def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alteration:
     """Set properties; all wrong ones are reported at once."""
     parsed = parse_properties(properties)
-    refuse_mapping_properties(frozenset(parsed))
+    refuse_kept_properties(parsed)
     constraints = sorted(key for key in parsed if key.startswith(CONSTRAINT_PREFIX))
     if constraints:
         raise UserError(
@@ -74,7 +78,7 @@ def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alte
 def unset_properties(metadata: Metadata, keys: Iterable[str], *, if_exists: bool) -> Alteration:
     """Take properties away."""
     wanted = [canonical_key(key) for key in keys]
-    refuse_mapping_properties(frozenset(wanted))
+    refuse_kept_properties(wanted)
     missing = sorted(key for key in wanted if key not in metadata.configuration)
     if missing and not if_exists:
         raise UserError(
@@ -111,10 +115,12 @@ def rename(metadata: Metadata, column: str, name: str) -> Alteration:
     path = resolve_path(metadata.schema, parse_path(column))
     new = parse_path(name)[-1] if "." in name or "`" in name else name
     schema = rename_column(metadata.schema, path, new, mode=metadata.column_mapping_mode)
+    refuse_dependents(metadata, [path], "rename")
     partitions = metadata.partition_columns
     if len(path) == 1:
         partitions = tuple(new if p.casefold() == path[0].casefold() else p for p in partitions)
     renamed = replace(metadata.with_schema(schema), partition_columns=partitions)
+    renamed = renamed_in_statistics(renamed, path, new)
     return Alteration(
         renamed,
         _operation(
@@ -125,41 +131,25 @@ def rename(metadata: Metadata, column: str, name: str) -> Alteration:
     )
 
 
-def drop(metadata: Metadata, columns: Iterable[str]) -> Alteration:
+def drop(
+    metadata: Metadata, columns: Iterable[str], *, clustered_by: Iterable[ColumnPath] = ()
+) -> Alteration:
     """Drop columns; their data stays in the files and is never read again."""
-    schema, listed = metadata.schema, []
+    schema, paths = metadata.schema, []
     for column in columns:
         path = resolve_path(schema, parse_path(column))
-        _refuse_constrained(metadata, column)
         schema = drop_column(
             schema,
             path,
             mode=metadata.column_mapping_mode,
             partition_columns=metadata.partition_columns,
         )
-        listed.append(render_path(path))
+        paths.append(path)
+    refuse_dependents(metadata, paths, "drop", clustered_by=clustered_by)
     return Alteration(
-        metadata.with_schema(schema), _operation(OperationName.DROP_COLUMNS, columns=listed)
+        dropped_from_statistics(metadata.with_schema(schema), paths),
+        _operation(OperationName.DROP_COLUMNS, columns=[render_path(path) for path in paths]),
     )
-
-
-def _refuse_constrained(metadata: Metadata, column: str) -> None:
-    path = resolve_path(metadata.schema, parse_path(column))
-    using = []
-    for key, text in metadata.configuration.items():
-        if key.startswith(CONSTRAINT_PREFIX):
-            named = parse_predicate(text, metadata.schema).columns()
-            if any(other[: len(path)] == path for other in named):
-                using.append(key.removeprefix(CONSTRAINT_PREFIX))
-    if using:
-        raise UserError(
-            Code.SCHEMA_EVOLUTION,
-            f"Cannot drop column {render_path(path)}.",
-            why=f"CHECK constraint(s) use it: {', '.join(sorted(using))}",
-            fix="Drop the constraint(s) first.",
-            delta_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
-            fields={"column": render_path(path), "constraints": sorted(using)},
-        )
 
 
 def widen(metadata: Metadata, column: str, kind: str) -> Alteration:
@@ -174,6 +164,7 @@ def widen(metadata: Metadata, column: str, kind: str) -> Alteration:
         )
     path = resolve_path(metadata.schema, parse_path(column))
     schema = widen_column(metadata.schema, path, parse_type(kind))
+    refuse_dependents(metadata, [path], "change the type of")
     return _changed(metadata, schema, path)
 
 

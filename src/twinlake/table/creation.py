@@ -20,7 +20,7 @@ from twinlake.schema import (
     resolve_path,
     type_at,
 )
-from twinlake.table.mapping import mapped, refuse_mapping_properties
+from twinlake.table.mapping import mapped, refuse_kept_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ def create_table(
             fix="Give DDL text such as 'id INT, name STRING', or a twinlake.schema.Struct.",
         )
     parsed = parse_properties(properties)
-    refuse_mapping_properties(frozenset(parsed))
+    refuse_kept_properties(parsed)
     if cluster_by:
         parsed.setdefault("delta.feature.clustering", "supported")
     metadata = Metadata(

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from twinlake.protocol import is_secret
-from twinlake.schema import render_ddl
+from twinlake.schema import logical_path, render_ddl, render_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from twinlake.log import Snapshot
+    from twinlake.schema import ColumnPath
 
-__all__ = ["Detail", "clustering_columns", "describe", "shown_properties"]
+__all__ = ["Detail", "clustering_columns", "clustering_paths", "describe", "shown_properties"]
 
 _CLUSTERING_DOMAIN = "delta.clustering"
 
@@ -84,8 +85,11 @@ def shown_properties(configuration: Mapping[str, str]) -> dict[str, str]:
 
 def clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:
     """The clustering columns by logical dotted path, from the system's domain."""
-    from twinlake.schema import logical_path, render_path
+    return tuple(render_path(path) for path in clustering_paths(snapshot))
 
+
+def clustering_paths(snapshot: Snapshot) -> tuple[ColumnPath, ...]:
+    """The clustering columns by logical path."""
     domain = snapshot.domains.get(_CLUSTERING_DOMAIN)
     if domain is None:
         return ()
@@ -96,4 +100,4 @@ def clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:
     # Spark writes each column as a list of path parts; the protocol's sample shows flat strings.
     parts = [tuple(c) if isinstance(c, list) else (c,) for c in listed if c]
     mode = snapshot.metadata.column_mapping_mode
-    return tuple(render_path(logical_path(snapshot.schema, part, mode)) for part in parts)
+    return tuple(logical_path(snapshot.schema, part, mode) for part in parts)

@@ -8,6 +8,7 @@ that nothing is left, lower the protocol.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from twinlake.commit import (
     Transaction,
     client_context,
 )
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log import (
     cleanup_log,
     is_v2_checkpoint,
@@ -30,13 +31,13 @@ from twinlake.log import (
     write_checkpoint,
 )
 from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
-from twinlake.table.traces import files_in_the_way, leaves_trace
+from twinlake.table.traces import files_in_the_way, holds_state, leaves_trace, v2_checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from twinlake.actions import Action
-    from twinlake.commit import Change, PostCommitHook, Winner
+    from twinlake.commit import Change, HookWarning, PostCommitHook, Winner
     from twinlake.log import Snapshot
     from twinlake.protocol import DropPlan
     from twinlake.runtime import Runtime
@@ -45,6 +46,7 @@ __all__ = ["FeatureDrop"]
 
 _TRUNCATION_RETENTION: Final = "delta.dropFeatureTruncateHistory.retentionDuration"
 _MINUTE_MS: Final = 60_000
+_CHECKPOINT_TRIES: Final = 3
 
 
 class FeatureDrop:
@@ -56,12 +58,17 @@ class FeatureDrop:
         feature: str,
         *,
         truncate_history: bool,
+        policy: str,
         runtime: Runtime,
         hooks: Iterable[PostCommitHook],
     ) -> None:
         self._snapshot = snapshot
+        self._seen = snapshot
+        self._options = CommitOptions(policy=policy)
         self._runtime = runtime
         self._hooks = tuple(hooks)
+        self.warnings: tuple[HookWarning, ...] = ()
+        """Post-commit work that failed after one of the commits; the commits stand."""
         self._plan: DropPlan = plan_drop(
             snapshot.protocol, snapshot.metadata, feature, truncate_history=truncate_history
         )
@@ -77,8 +84,7 @@ class FeatureDrop:
         changed = self._prepare()
         changed = self._work.get(self._plan.work, lambda: False)() or changed
         for _ in range(self._plan.barriers):
-            self._commit(self._operation(OperationName.EMPTY_COMMIT))
-            write_checkpoint(self._snapshot, runtime=self._runtime)
+            self._checkpointed_commit()
         if self._plan.truncate_history:
             self._truncate(changed=changed)
         return self._downgrade()
@@ -93,16 +99,47 @@ class FeatureDrop:
         )
 
     def _commit(
-        self, operation: Operation, *actions: Action, options: CommitOptions | None = None
+        self,
+        operation: Operation,
+        *actions: Action,
+        options: CommitOptions | None = None,
+        reads_table: bool = False,
     ) -> None:
         transaction = Transaction(
             self._snapshot,
             operation,
             self._runtime,
             self._hooks,
-            options=options or CommitOptions(),
+            options=options or self._options,
         )
-        self._snapshot = transaction.add(*actions).commit().snapshot
+        if reads_table:
+            transaction.record_whole_table()
+        result = transaction.add(*actions).commit()
+        self._snapshot = result.snapshot
+        self.warnings += result.warnings
+
+    def _checkpointed_commit(self) -> None:
+        """An empty commit with a checkpoint that was read back: older versions can do without."""
+        failure: Exception | None = None
+        for _ in range(_CHECKPOINT_TRIES):
+            # A name of its own for every try: what is there under the old one may be damaged.
+            self._commit(self._operation(OperationName.EMPTY_COMMIT))
+            try:
+                checkpoint = write_checkpoint(self._snapshot, runtime=self._runtime)
+                if holds_state(checkpoint, self._snapshot):
+                    return
+            except (CorruptTable, StorageError) as error:
+                failure = error
+        raise UserError(
+            Code.FEATURE_DROP,
+            f"{self._plan.feature} cannot be dropped: no checkpoint could be written.",
+            why=f"{_CHECKPOINT_TRIES} tries failed, the last one with: {failure}"
+            if failure is not None
+            else f"{_CHECKPOINT_TRIES} checkpoints did not hold the state of the table",
+            fix="Make sure that the log can be written and read, then drop the feature again.",
+            delta_class="DELTA_FEATURE_DROP_CHECKPOINT_FAILED",
+            fields={"feature": self._plan.feature},
+        ) from failure
 
     def _refuse_rewrite(self) -> None:
         files = files_in_the_way(self._plan.feature, self._snapshot)
@@ -128,7 +165,8 @@ class FeatureDrop:
             else OperationName.UNSET_TBLPROPERTIES,
             parameters={"properties": changed},
         )
-        self._commit(operation, metadata)
+        # Where files and metadata must fit each other, a file that comes in now must not pass.
+        self._commit(operation, metadata, reads_table=self._plan.atomic)
         return True
 
     def _forget_row_ids(self) -> bool:
@@ -169,8 +207,7 @@ class FeatureDrop:
         found = load_snapshot(self._snapshot.store, self._snapshot.version).checkpoint
         if found is None or not is_v2_checkpoint(self._snapshot.store, found):
             return False
-        self._commit(self._operation(OperationName.EMPTY_COMMIT))
-        write_checkpoint(self._snapshot, runtime=self._runtime)
+        self._checkpointed_commit()
         return True
 
     def _truncate(self, *, changed: bool) -> None:
@@ -219,6 +256,9 @@ class FeatureDrop:
 
     def _traces(self) -> list[int]:
         store, feature = self._snapshot.store, self._plan.feature
+        if self._plan.work is Work.CLASSIC_CHECKPOINT:
+            # Its traces are the checkpoints themselves: no commit says how they were written.
+            return v2_checkpoints(store)
         versions = self._remaining()
         found = [
             version
@@ -234,7 +274,9 @@ class FeatureDrop:
         return found
 
     def _downgrade(self) -> Snapshot:
+        self._refuse_rewrite()
         plan, snapshot = self._plan, self._snapshot
+        self._seen = snapshot
         metadata = plan.downgrade(snapshot.metadata, version=snapshot.version + 1)
         names = set(snapshot.domains) if "*" in plan.domains else set(plan.domains)
         tombstones = [
@@ -249,7 +291,8 @@ class FeatureDrop:
             plan.feature,
             truncate_history=plan.truncate_history,
         ).protocol
-        options = CommitOptions(
+        options = replace(
+            self._options,
             system_domains=frozenset(names),
             context=client_context(revalidate=self._revalidate),
         )
@@ -261,4 +304,7 @@ class FeatureDrop:
         """Why the table is not fit for the downgrade any more after a concurrent commit."""
         if any(leaves_trace(self._plan.feature, action) for action in winner.actions):
             return f"version {winner.version} used {self._plan.feature} again"
+        self._seen = self._seen.advance(winner.version, winner.actions)
+        if self._plan.needs_rewrite and files_in_the_way(self._plan.feature, self._seen):
+            return f"version {winner.version} added files that need {self._plan.feature}"
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UserError
+from twinlake.protocol import PROTECTION_PROPERTY
 from twinlake.schema import (
     MAX_COLUMN_ID_KEY,
     MODE_KEY,
@@ -19,26 +20,34 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from twinlake.protocol import Metadata
     from twinlake.runtime import Ids
 
-__all__ = ["mapped", "refuse_mapping_properties"]
+__all__ = ["mapped", "refuse_kept_properties"]
 
+_KEPT: Final = {
+    MAX_COLUMN_ID_KEY: "the table keeps the highest column id, and it may never come down",
+    PROTECTION_PROPERTY: "dropping a feature sets it, and cleanup would delete what it protects",
+}
 _LEGAL: Final = frozenset(
     {(mode, mode) for mode in ColumnMappingMode}
     | {(ColumnMappingMode.NONE, ColumnMappingMode.NAME)}
 )
 
 
-def refuse_mapping_properties(keys: frozenset[str]) -> None:
-    """The highest id is kept by the table itself."""
-    if MAX_COLUMN_ID_KEY in keys:
+def refuse_kept_properties(keys: Iterable[str]) -> None:
+    """What the table keeps for itself is neither set nor unset by hand."""
+    found = sorted(_KEPT.keys() & set(keys))
+    if found:
         raise UserError(
             Code.PROPERTY_INVALID,
-            f"{MAX_COLUMN_ID_KEY} cannot be set or unset.",
-            why="the table keeps it, and it may never come down",
+            f"{', '.join(found)} cannot be set or unset.",
+            why="; ".join(_KEPT[key] for key in found),
             fix="Leave it out.",
             delta_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            fields={"keys": found},
         )
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
 from twinlake.runtime import Runtime
-from twinlake.storage import open_store
+from twinlake.schema import check_type_changes
 from twinlake.table import alterations
 from twinlake.table.creation import create_table
 from twinlake.table.mapping import mapped
+from twinlake.table.places import shared_store, table_exists
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from twinlake.commit import CommitResult, HookWarning
     from twinlake.log import CommitRecord, Snapshot
     from twinlake.schema import Struct
-    from twinlake.storage import Store
     from twinlake.table.alterations import Alteration
     from twinlake.table.detail import Detail
     from twinlake.table.diff import Diff
@@ -68,14 +67,14 @@ class Table:
         *,
         policy: str = "bundled",
         durable: bool = True,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
         runtime: Runtime | None = None,
     ) -> Table:
         """Open a table at its latest version, at ``version``, or as it was at ``timestamp``.
 
         ``durable=False`` does not sync local commits to disk; ``options`` go to the object store.
         """
-        store = _store(os.fspath(path), durable, options)
+        store = shared_store(os.fspath(path), durable, options)
         if version is not None and timestamp is not None:
             raise UserError(
                 Code.INVALID_ARGUMENT,
@@ -105,13 +104,13 @@ class Table:
         if_not_exists: bool = False,
         policy: str = "bundled",
         durable: bool = True,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
         runtime: Runtime | None = None,
     ) -> Table:
         """Create a table from DDL text or a schema value."""
-        store = _store(os.fspath(path), durable, options)
+        store = shared_store(os.fspath(path), durable, options)
         runtime = runtime or Runtime()
-        if if_not_exists and _exists(store):
+        if if_not_exists and table_exists(store):
             return cls.open(path, policy=policy, durable=durable, options=options, runtime=runtime)
         CACHE.forget(store.url)
         result = create_table(
@@ -129,9 +128,9 @@ class Table:
         return cls(result.snapshot, policy=policy, runtime=runtime)._became(result)
 
     @staticmethod
-    def exists(path: str | os.PathLike[str], *, options: Mapping[str, str] | None = None) -> bool:
+    def exists(path: str | os.PathLike[str], *, options: Mapping[str, Any] | None = None) -> bool:
         """Whether there is a Delta table at the path."""
-        return _exists(_store(os.fspath(path), True, options))
+        return table_exists(shared_store(os.fspath(path), True, options))
 
     def refresh(self) -> Table:
         """The table at its latest version."""
@@ -252,7 +251,10 @@ class Table:
 
     def drop_column(self, *columns: str) -> Table:
         """Drop columns; needs column mapping."""
-        return self._alter(alterations.drop(self.metadata, columns))
+        from twinlake.table.detail import clustering_paths
+
+        clustered_by = clustering_paths(self._snapshot)
+        return self._alter(alterations.drop(self.metadata, columns, clustered_by=clustered_by))
 
     def widen_column(self, column: str, kind: str) -> Table:
         """Give a column a wider type: ``t.widen_column("a", "BIGINT")``."""
@@ -355,15 +357,17 @@ class Table:
 
         del spark  # Rewriting rows first is the business of an engine; none is here yet.
         drop = FeatureDrop(
-            self._snapshot,
+            # Files that came after this version may need the feature as well.
+            self.refresh()._snapshot,
             name,
             truncate_history=truncate_history,
+            policy=self._policy,
             runtime=self._runtime,
             hooks=DEFAULT_HOOKS,
         )
         snapshot = drop.run()
         CACHE.offer(snapshot)
-        return self._with(snapshot)
+        return self._with(snapshot, drop.warnings)
 
     # Other changes
 
@@ -373,7 +377,8 @@ class Table:
 
         target = load_snapshot(self._snapshot.store, version)
         result = restore_snapshot(
-            self._snapshot,
+            # All files that are there now have to go, also those that this value does not show.
+            self.refresh()._snapshot,
             target,
             policy=self._policy,
             runtime=self._runtime,
@@ -395,7 +400,10 @@ class Table:
         return self._commit(described, *actions, user_metadata=user_metadata)
 
     def checkpoint(self) -> Table:
-        """Write a checkpoint of this version."""
+        """Write a checkpoint of this version.
+
+        It deletes nothing: expired history goes after checkpoints that commits write.
+        """
         from twinlake.log import write_checkpoint
 
         write_checkpoint(self._snapshot, runtime=self._runtime)
@@ -420,24 +428,5 @@ class Table:
         from twinlake.protocol import CLIENT_FEATURES
 
         self.protocol.check_readable(CLIENT_FEATURES)
-
-
-@lru_cache(maxsize=256)
-def _cached_store(url: str, durable: bool, options: tuple[tuple[str, str], ...]) -> Store:
-    return open_store(url, durable=durable, options=dict(options) or None)
-
-
-def _store(url: str, durable: bool, options: Mapping[str, str] | None) -> Store:
-    """One store a place and settings, so that tables opened twice share their snapshot."""
-    return _cached_store(url, durable, tuple(sorted((options or {}).items())))
-
-
-def _exists(store: Store) -> bool:
-    def found() -> Iterator[bool]:
-        from twinlake.log.names import LOG_FOLDER, parse_log_file
-
-        for item in store.list_from(LOG_FOLDER):
-            if parse_log_file(item.key) is not None:
-                yield True
-
-    return next(found(), False)
+        if any(self.protocol.is_supported(n) for n in ("typeWidening", "typeWidening-preview")):
+            check_type_changes(self.schema)

@@ -11,8 +11,10 @@ from tests.unit.commit.making import add, begin, create_table, remove, runtime
 from twinlake.actions import AddFile, CommitInfo
 from twinlake.commit import Operation, Transaction
 from twinlake.errors import (
+    Code,
     CommitUnknown,
     ConcurrentDeleteDeleteException,
+    CorruptTable,
     StorageError,
     TwinlakeError,
 )
@@ -101,11 +103,31 @@ def test_an_unknown_outcome_that_landed_is_there_once() -> None:
 
 
 def test_a_torn_write_is_no_commit() -> None:
+    """A store that is not atomic is found out: no success, no other version, no silent reading."""
     store = MemoryStore()
     table = create_table(store)
     store.set_faults([("create", 1, Fault.torn(20))])
-    with pytest.raises(TwinlakeError):
+    with pytest.raises(StorageError) as caught:
         begin(table, ports=runtime(seed=2)).add(add("ours")).commit()
+    store.set_faults(())
+    assert caught.value.code is Code.STORAGE
+    assert "not atomic" in caught.value.why
+    assert caught.value.fields["key"] == commit_key(1)
+    assert caught.value.fields["kept"] == 20
+    assert len(store.read(commit_key(1))) == 20
+    assert store.head(commit_key(2)) is None
+
+    # Readers are told as well, by the name of the damaged commit; the version before is whole.
+    with pytest.raises(CorruptTable) as seen:
+        load_snapshot(store)
+    assert seen.value.code is Code.LOG_CORRUPT
+    assert commit_key(1) in str(seen.value)
+    assert load_snapshot(store, 0).num_files == 0
+
+    # The advice of the error mends the table.
+    store.delete([commit_key(1)])
+    assert begin(table, ports=runtime(seed=3)).add(add("ours")).commit().version == 1
+    assert added_paths(store) == Counter(["ours"])
 
 
 def test_stale_listings_do_not_matter() -> None:

@@ -27,12 +27,14 @@ from twinlake.log import CheckpointKind, Snapshot, commit_key, load_snapshot, wr
 from twinlake.log.checkpoint_read import read_checkpoint
 from twinlake.log.last_checkpoint import hint_checksum
 from twinlake.log.listing import list_log, read_last_checkpoint
-from twinlake.log.names import LAST_CHECKPOINT_KEY, SIDECAR_FOLDER, Kind
+from twinlake.log.names import LAST_CHECKPOINT_KEY, SIDECAR_FOLDER, Kind, multipart_key
 from twinlake.runtime import RandomIds, Runtime
 from twinlake.storage import Fault, LocalStore, MemoryStore, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from twinlake.storage import CreateOutcome
 
 KINDS: dict[str, tuple[Protocol, dict[str, Any]]] = {
     "classic": (V1_PROTOCOL, {"kind": CheckpointKind.CLASSIC}),
@@ -413,3 +415,127 @@ def test_a_lost_reply_still_leaves_a_whole_checkpoint(fault: Fault) -> None:
     write(before)
     forget_commits(store, version)
     assert state_of(load_snapshot(store)) == expected_after(before)
+
+
+# Parts of several writers
+
+
+def foreign_part(store: Store, key: str, paths: set[str]) -> None:
+    """A part as another engine may have left it: whole, but with another share of the files."""
+    import pyarrow as pa
+
+    rows = pa.table({"add": pa.array([{"path": path} for path in sorted(paths)])})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    store.put(key, sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_a_part_of_another_writer_is_neither_used_nor_touched(part: int) -> None:
+    store = MemoryStore()
+    version = sample_log(store, V1_PROTOCOL)
+    before = load_snapshot(store)
+    theirs = multipart_key(version, part, 3)
+    foreign_part(store, theirs, {"f001.parquet"})
+    kept = store.read(theirs)
+
+    written = write(before, parts=3)
+
+    assert len(written.files) == 4
+    assert store.read(theirs) == kept
+    hint = read_last_checkpoint(store)
+    assert hint is not None
+    assert hint["parts"] == 4
+    forget_commits(store, version)
+    assert state_of(load_snapshot(store)) == expected_after(before)
+
+
+class Rival(MemoryStore):
+    """Somebody else writes a part while we are at it."""
+
+    part = ""
+
+    def create(self, key: str, data: bytes) -> CreateOutcome:
+        if self.part and key.endswith("checkpoint.0000000001.0000000003.parquet"):
+            name, self.part = self.part, ""
+            foreign_part(self, name, {"f001.parquet"})
+        return super().create(key, data)
+
+
+@pytest.mark.parametrize("part", [1, 3])
+def test_parts_of_a_rival_are_not_completed(part: int) -> None:
+    store = Rival()
+    version = sample_log(store, V1_PROTOCOL)
+    before = load_snapshot(store)
+    store.part = theirs = multipart_key(version, part, 3)
+    written = write(before, parts=3)
+    assert len(written.files) == 4
+    left = [key for key, _ in store.snapshot() if key.endswith(".0000000003.parquet")]
+    assert left == [theirs]
+    forget_commits(store, version)
+    assert state_of(load_snapshot(store)) == expected_after(before)
+
+
+def test_our_own_parts_are_completed_and_damaged_ones_replaced() -> None:
+    store = MemoryStore()
+    version = sample_log(store, V1_PROTOCOL)
+    before = load_snapshot(store)
+    first = write(before, parts=3)
+    bodies = [store.read(file.key) for file in first.files]
+    store.delete([first.files[1].key])
+    store.put(first.files[2].key, b"PAR1")
+    again = write(before, parts=3)
+    assert [file.key for file in again.files] == [file.key for file in first.files]
+    assert [store.read(file.key) for file in again.files] == bodies
+    forget_commits(store, version)
+    assert state_of(load_snapshot(store)) == expected_after(before)
+
+
+def test_when_every_split_is_taken_it_is_said() -> None:
+    store = MemoryStore()
+    version = sample_log(store, V1_PROTOCOL)
+    before = load_snapshot(store)
+    for parts in range(2, 30):
+        foreign_part(store, multipart_key(version, 2, parts), {"f001.parquet"})
+    with pytest.raises(UserError, match="checkpoint of 2 parts"):
+        write(before, parts=2)
+
+
+def test_files_written_again_keep_statistics_that_are_columns_only() -> None:
+    store = MemoryStore()
+    version = sample_log(store, V1_PROTOCOL, **STATS["struct"])
+    before = load_snapshot(store)
+    texts = {a.path: json.loads(a.stats) for a in before.adds() if a.stats}
+    assert texts
+    write(before)
+    forget_commits(store, version)
+
+    after = load_snapshot(store)
+
+    assert {a.path: json.loads(a.stats) for a in after.adds() if a.stats} == texts
+    live = after.live_files(texts)
+    assert {path: json.loads(a.stats or "{}") for path, a in live.items()} == texts
+    low = next(iter(after.adds("id >= 0 AND id < 1")))
+    assert low.stats is not None
+
+
+@pytest.mark.parametrize("stats", STATS)
+def test_what_is_in_memory_is_not_read_again(stats: str) -> None:
+    store = MemoryStore()
+    version = sample_log(store, V1_PROTOCOL, **STATS[stats])
+    view = leaves(load_snapshot(store))
+    first = write(load_snapshot(store))
+    commit(store, version + 1, info(), add("later.parquet", 99))
+    snapshot = load_snapshot(store)
+    # A writer that checkpoints has the files; then a cleanup deletes what they were read from.
+    write(snapshot)
+    forget_commits(store, version)
+    store.delete(file.key for file in first.files)
+    assert leaves(snapshot) == view
+    later = snapshot.advance(version + 2, [add("latest.parquet", 100)])
+    found = later.files("id = 105")["path"].to_pylist()
+    assert [path for path in found if path.startswith("late")] == [
+        "later.parquet",
+        "latest.parquet",
+    ]
+    assert len(found) == 3

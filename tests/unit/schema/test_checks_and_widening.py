@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, CorruptTable, UnsupportedFeature, UserError
 from twinlake.schema import (
     INTEGER,
     LONG,
@@ -19,13 +19,13 @@ from twinlake.schema import (
     StructField,
     can_widen,
     check_schema,
+    check_type_changes,
     parse_ddl,
     parse_type,
     render_path,
     schema_violations,
     type_changes,
     unsupported_type_changes,
-    without_type_changes,
 )
 
 
@@ -141,7 +141,10 @@ def test_history_is_read_and_judged() -> None:
     schema = Struct((field,))
     assert [render_path(p) for p, _ in unsupported_type_changes(schema)] == ["m.value.element"]
     assert len(list(unsupported_type_changes(schema, iceberg=True))) == 2
-    assert type_changes(without_type_changes(field)) == ()
+    with pytest.raises(UnsupportedFeature, match="element from STRING to BIGINT") as caught:
+        check_type_changes(schema)
+    assert caught.value.code is Code.FEATURE_READ
+    check_type_changes(Struct((StructField("a", LONG),)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.storage import Committed, Conflict, LocalStore, Unknown
+from twinlake.storage import Committed, Conflict, LocalStore, Syncs, Unknown
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -184,3 +184,37 @@ def test_only_places_of_the_file_system(tmp_path: Path) -> None:
     assert LocalStore("/").url == "file://"
     (tmp_path / "k").write_bytes(b"1")
     assert LocalStore("/").read(f"{tmp_path}/k".lstrip("/")) == b"1"
+
+
+@needs_proc
+def test_sync_brings_a_file_and_its_folder_to_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    real = os.fsync
+
+    def record(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        seen.append(os.path.relpath(path, tmp_path))
+        real(descriptor)
+
+    store = LocalStore(tmp_path)
+    store.create("log/0.json", b"x")
+    monkeypatch.setattr(os, "fsync", record)
+    assert isinstance(store, Syncs)
+    store.sync("log/0.json")
+    LocalStore(tmp_path, durable=False).sync("log/0.json")
+    assert seen == ["log/0.json", "log"]
+
+
+def test_a_sync_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    store.create("k", b"x")
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError) as caught:
+        store.sync("k")
+    assert caught.value.fields == {"key": "k", "store": store.url, "errno": "EIO"}

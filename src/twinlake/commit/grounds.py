@@ -1,0 +1,78 @@
+"""Whether the version a transaction stands on is still part of the table.
+
+A snapshot is a value and may be older than a cleanup of the log or than the table itself. The
+version after it then looks free although the table went on long ago, or is another one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinlake.errors import Code, ConcurrentWriteException, StorageError, UserError
+from twinlake.log import commit_key, load_snapshot
+
+if TYPE_CHECKING:
+    from twinlake.log import Snapshot
+
+__all__ = ["missed_winner"]
+
+
+def missed_winner(held: Snapshot, operation: str) -> bytes | None:
+    """None if the commit of ``held`` is in its place, so that the next version may be tried.
+
+    If only that commit is gone and the next one can still be read, that one is the answer: the
+    transaction lost to it and can follow it as it follows any winner.
+
+    Raises:
+        ConcurrentWriteException: the table went on and what happened since cannot be read.
+        UserError: the table is gone, or another one is in its place.
+    """
+    if held.is_still_there():
+        return None
+    store = held.store
+    fresh = _latest(held)
+    if fresh.metadata.id != held.metadata.id:
+        raise UserError(
+            Code.TABLE_NOT_FOUND,
+            f"The table at {store.url} was replaced by another one.",
+            why=f"its id was {held.metadata.id!r} and is {fresh.metadata.id!r} now",
+            fix="Open the table anew and look whether the operation still makes sense there.",
+            fields={"store": store.url, "id": held.metadata.id, "found": fresh.metadata.id},
+        )
+    if store.head(commit_key(held.version)) is None:
+        if fresh.version == held.version:
+            # A checkpoint alone stands for the version; the next one is free indeed.
+            return None
+        if fresh.version > held.version:
+            try:
+                return store.read(commit_key(held.version + 1))
+            except StorageError as error:
+                if error.code is not Code.STORAGE_NOT_FOUND:
+                    raise
+        why = f"the log was cleaned up: commits after version {held.version} cannot be read"
+    else:
+        why = f"the commit of version {held.version} is not the one that was read"
+    raise ConcurrentWriteException(
+        Code.CONFLICT_WRITE,
+        f"{operation} cannot go on from version {held.version} of {store.url}.",
+        why=f"{why}, and the table is at version {fresh.version}",
+        fix=f"Open the table anew and run the operation on version {fresh.version}.",
+        delta_class="DELTA_CONCURRENT_WRITE",
+        fields={"winner": fresh.version, "version": held.version, "store": store.url},
+    )
+
+
+def _latest(held: Snapshot) -> Snapshot:
+    try:
+        return load_snapshot(held.store)
+    except UserError as error:
+        if error.code is not Code.TABLE_NOT_FOUND:
+            raise
+        raise UserError(
+            Code.TABLE_NOT_FOUND,
+            f"The table at {held.store.url} is gone.",
+            why=f"its log was deleted after version {held.version} was read",
+            fix="Check the path, or make the table anew with Table.create.",
+            delta_class="DELTA_TABLE_NOT_FOUND",
+            fields={"store": held.store.url, "version": held.version},
+        ) from error
