@@ -51,7 +51,6 @@ _STATE_COLUMNS: Final = (
     "sidecar",
 )
 _BATCH_ROWS: Final = 1 << 14
-_MOST_SLICES: Final = 16
 # By default whole column chunks are read at once, and some writers make one row group of it all.
 _READ_AHEAD: Final = 1 << 20
 
@@ -129,10 +128,14 @@ def read_files(
             filled = _filled(parquet)
             if "add" in filled:
                 wanted = _leaves(parquet, "add", ADD_FIELDS, skip_text=lean is not None)
-                adds += [make(_add_columns(rows)) for rows in _rows_with(parquet, "add", wanted)]
+                for rows, present in _rows_with(parquet, "add", wanted):
+                    batch = make(_add_columns(rows, present))
+                    # Last, when the text of the statistics is gone: filtering copies what it keeps.
+                    adds.append(batch.filter(present) if present.false_count else batch)
             if "remove" in filled:
                 wanted = _leaves(parquet, "remove", REMOVE_FIELDS)
-                removes += [_remove_columns(rows) for rows in _rows_with(parquet, "remove", wanted)]
+                for rows, present in _rows_with(parquet, "remove", wanted):
+                    removes.append(_remove_columns(rows.filter(present)))
     with _explained(checkpoint.files[0].key):
         return Reconciled(_table(adds, ADD_SCHEMA), _table(removes, REMOVE_SCHEMA))
 
@@ -334,32 +337,21 @@ def _is_parsed(parquet: _Parquet) -> bool:
     return len(nulls) == 2 and len(set(nulls.values())) == 1
 
 
-def _rows_with(parquet: pq.ParquetFile, name: str, columns: list[str]) -> Iterator[pa.StructArray]:
+def _rows_with(
+    parquet: pq.ParquetFile, name: str, columns: list[str]
+) -> Iterator[tuple[pa.StructArray, pa.BooleanArray]]:
+    """Batches of one kind of action, and which of their rows hold one."""
     for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
         struct = batch.column(name)
         present = struct.field("path").is_valid() if struct.null_count == 0 else struct.is_valid()
-        yield from _runs(struct, present)
+        if present.true_count:
+            yield struct, present
 
 
-def _runs(struct: pa.StructArray, present: pa.BooleanArray) -> Iterator[pa.StructArray]:
-    """The present rows: as slices, which cost nothing, where they lie together."""
-    absent = present.false_count
-    if absent == len(struct):
-        return
-    if absent > _MOST_SLICES:
-        yield struct.filter(present)
-        return
-    start = 0
-    for hole in [*pc.indices_nonzero(pc.invert(present)).to_pylist(), len(struct)]:
-        if hole > start:
-            yield struct.slice(start, hole - start)
-        start = hole + 1
-
-
-def _add_columns(struct: pa.StructArray) -> pa.RecordBatch:
+def _add_columns(struct: pa.StructArray, present: pa.BooleanArray) -> pa.RecordBatch:
     given = {ADD_FIELDS[f.name]: struct.field(f.name) for f in struct.type}
     arrays = [_conform(given.get(f.name), f.type, len(struct)) for f in ADD_SCHEMA]
-    _check_path(arrays[0])
+    _check_path(arrays[0], present)
     schema = ADD_SCHEMA
     parsed = given.get("stats_parsed")
     if parsed is not None:
@@ -381,9 +373,11 @@ def _remove_columns(struct: pa.StructArray) -> pa.RecordBatch:
     return _sound(pa.RecordBatch.from_arrays(arrays, schema=REMOVE_SCHEMA))
 
 
-def _check_path(paths: pa.StringArray) -> None:
-    if paths.null_count:
-        raise ValueError(f"{paths.null_count} file actions have no path")
+def _check_path(paths: pa.StringArray, present: pa.BooleanArray | None = None) -> None:
+    # Where no action is, the path is null, or empty if the writer declared it required.
+    given = paths if present is None or not paths.null_count else paths.filter(present)
+    if given.null_count:
+        raise ValueError(f"{given.null_count} file actions have no path")
 
 
 def _conform(column: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
