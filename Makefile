@@ -45,7 +45,7 @@ spark: setup java ## the tests against Delta Spark, in one process with one sess
 cover: setup ## the fast tests with branch coverage
 	$(BIN)/pytest -n 2 -m "not spark" --cov --cov-report=term
 
-bench: setup java ## side by side with the peers; a table, a JSON file and a plot
+bench: setup ## side by side with the peers; a table, a JSON file and a plot
 	$(BIN)/python -m benchmarks
 
 soak: setup java ## the tests with their long loops
