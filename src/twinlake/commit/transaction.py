@@ -75,14 +75,15 @@ class Transaction:
         options: CommitOptions = _DEFAULTS,
         store: Store | None = None,
     ) -> None:
-        if snapshot is None and store is None:
+        home = snapshot.store if snapshot is not None else store
+        if home is None:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 "A transaction needs a snapshot, or a store to create a table in.",
                 fix="Open the table first, or use Transaction.for_new_table.",
             )
         self._snapshot = snapshot
-        self._store: Store = snapshot.store if snapshot is not None else store  # type: ignore[assignment]
+        self._store = home
         self._operation = operation
         self._runtime = runtime or Runtime()
         self._hooks = tuple(hooks)
