@@ -101,6 +101,7 @@ class Code(StrEnum):
     STORAGE = "TWIN-STORAGE"  #: The store failed.
     STORAGE_NOT_FOUND = "TWIN-STORAGE-NOT-FOUND"  #: An object is missing in the store.
     SPARK_REQUIRED = "TWIN-SPARK-REQUIRED"  #: The operation moves rows and needs the Spark engine.
+    NOT_YET = "TWIN-NOT-YET"  #: Known and planned, but not in this release.
     INTERNAL = "TWIN-INTERNAL"  #: Something that twinlake did not expect: a bug of its own.
 
 
@@ -135,6 +136,10 @@ class TwinlakeError(Exception):
             lines.append(f"  fix: {self.fix}")
         return "\n".join(lines)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions rebuild themselves from their arguments alone, and ours take keywords.
+        return _restored, (type(self), self.code, self.what), dict(self.__dict__)
+
     def to_dict(self) -> dict[str, Any]:
         """The error as plain data, for ``--json`` and for servers."""
         named = {"rule": self.rule, "delta_class": self.delta_class}
@@ -146,6 +151,11 @@ class TwinlakeError(Exception):
             **{key: value for key, value in named.items() if value is not None},
             **({"fields": self.fields} if self.fields else {}),
         }
+
+
+def _restored(kind: type[TwinlakeError], code: Code, what: str) -> TwinlakeError:
+    """An error on its way out of a pickle; its other values follow as state."""
+    return kind(code, what)
 
 
 class UserError(TwinlakeError):

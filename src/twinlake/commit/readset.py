@@ -36,6 +36,16 @@ class ReadSet:
         """Whether any rows or files of the table were looked at."""
         return self.whole_table or bool(self.files) or bool(self.predicates)
 
+    def merge(self, other: ReadSet) -> ReadSet:
+        """All that either has."""
+        return ReadSet(
+            files=self.files | other.files,
+            predicates=(*self.predicates, *other.predicates),
+            whole_table=self.whole_table or other.whole_table,
+            app_ids=self.app_ids | other.app_ids,
+            domains=self.domains | other.domains,
+        )
+
     def without_files(self, paths: Collection[str]) -> ReadSet:
         """The same without these files."""
         return replace(self, files=self.files.difference(paths))

@@ -158,6 +158,11 @@ class Transaction:
         self._reads = replace(self._reads, whole_table=True)
         return self
 
+    def record(self, reads: ReadSet) -> Transaction:
+        """Record what a plan says it read, on top of what was recorded before."""
+        self._reads = self._reads.merge(reads)
+        return self
+
     def read_application(self, app_id: str) -> SetTransaction | None:
         """The latest version an application wrote; records the look."""
         self._reads = replace(self._reads, app_ids=self._reads.app_ids | {app_id})

@@ -21,6 +21,7 @@ from twinlake.log.names import commit_key
 from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
 
 if TYPE_CHECKING:
+    from twinlake.log.batch_stats import BatchStats
     from twinlake.log.checkpoint_read import is_v2_checkpoint
     from twinlake.log.checkpoint_write import CheckpointKind, checkpoint_kind, write_checkpoint
     from twinlake.log.checksum import (
@@ -35,9 +36,17 @@ if TYPE_CHECKING:
     from twinlake.log.columns import adds_from, removes_from
     from twinlake.log.commit_history import CommitRecord, history, version_at
     from twinlake.log.compaction import write_compaction
+    from twinlake.log.footer_stats import Footer, read_footer, stats_json
+    from twinlake.log.stats_columns import StatsColumn, StatsColumns
     from twinlake.log.timestamps import parse_timestamp, render_timestamp
 
 _LAZY = {
+    "BatchStats": "batch_stats",
+    "Footer": "footer_stats",
+    "read_footer": "footer_stats",
+    "stats_json": "footer_stats",
+    "StatsColumn": "stats_columns",
+    "StatsColumns": "stats_columns",
     "adds_from": "columns",
     "CheckpointKind": "checkpoint_write",
     "checkpoint_kind": "checkpoint_write",
@@ -63,12 +72,16 @@ _LAZY = {
 
 __all__ = [
     "CACHE",
+    "BatchStats",
     "CheckpointKind",
     "CleanupPlan",
     "CommitRecord",
     "Counters",
+    "Footer",
     "Snapshot",
     "SnapshotCache",
+    "StatsColumn",
+    "StatsColumns",
     "VersionChecksum",
     "adds_from",
     "check_checksum",
@@ -86,9 +99,11 @@ __all__ = [
     "read_checksum",
     "read_commit",
     "read_commit_info",
+    "read_footer",
     "read_last_checkpoint",
     "removes_from",
     "render_timestamp",
+    "stats_json",
     "update_snapshot",
     "verify_checksum",
     "version_at",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Chunk", "column_chunks"]
+__all__ = ["Chunk", "column_chunks", "level_histograms"]
 
 _MAX_DEPTH: Final = 32
 _MAGIC: Final = b"PAR1"
@@ -45,6 +45,19 @@ def column_chunks(size: int, read: Callable[[int, int], bytes]) -> tuple[Chunk, 
         return tuple(_chunk(column[3]) for group in groups for column in group[1])
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"its footer is damaged: {error!r}") from error
+
+
+def level_histograms(footer: bytes) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """For each row group and column, how many values stop at each definition level.
+
+    ``footer`` is a footer alone, with the magic number before and behind it. Empty where the
+    writer left the counts out.
+    """
+    # ColumnMetaData.size_statistics.definition_level_histogram.
+    return tuple(
+        tuple(tuple(column[3].get(16, {}).get(3, ())) for column in group[1])
+        for group in _Reader(footer[4:-_TRAILER]).struct().get(4, [])
+    )
 
 
 def _chunk(meta: dict[int, Any]) -> Chunk:

@@ -2,7 +2,7 @@
 
 Everything above takes these as arguments, so that the model checker can drive the shipped
 code through every interleaving and so that file-parallel work runs in-process or on Spark
-from one piece of code.
+from one piece of code. Engines that move rows are found by name (``engine_for``), never imported.
 """
 
 from twinlake.runtime._ports import (
@@ -13,20 +13,26 @@ from twinlake.runtime._ports import (
     Progress,
     RandomIds,
     Rewriter,
+    RewriteRequest,
     Runtime,
     SystemClock,
     silent,
 )
+from twinlake.runtime.engines import ENGINE_GROUP, Engine, engine_for
 
 __all__ = [
+    "ENGINE_GROUP",
     "Clock",
+    "Engine",
     "Executor",
     "Ids",
     "InProcess",
     "Progress",
     "RandomIds",
+    "RewriteRequest",
     "Rewriter",
     "Runtime",
     "SystemClock",
+    "engine_for",
     "silent",
 ]

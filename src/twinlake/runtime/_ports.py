@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -80,20 +80,43 @@ class InProcess:
         return map(fn, items)
 
 
-class Rewriter(Protocol):
-    """Rewrites data files under a schema and rules; only a data engine has one."""
-
-    def rewrite(self, *, table: Any, files: Any, schema: Any, rules: Any) -> Any:
-        """The new files, as add actions."""
-        ...
-
-
 Progress = Callable[[str, int, int], None]
 """Called with a stage name, the number done and the number in all."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
     """Progress for nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteRequest:
+    """Which files to write again, and under which rules.
+
+    The types of the rooms above are not known here: ``snapshot`` is a ``log.Snapshot``, the files
+    are ``actions.AddFile``, ``metadata`` is a ``protocol.Metadata``.
+    """
+
+    snapshot: Any
+    """The table the files are live in; it says how to read them."""
+    bins: Sequence[Sequence[Any]]
+    """Live files that become new ones together; those of one bin share their partition values."""
+    metadata: Any
+    """What the new files are to fit: schema, column mapping, partitioning, properties."""
+    row_ids: bool
+    """Whether every row has to keep its row id and its row commit version."""
+    progress: Progress
+
+
+class Rewriter(Protocol):
+    """Writes data files again; only a data engine has one."""
+
+    def rewrite(self, request: RewriteRequest) -> Sequence[Sequence[Any]]:
+        """The new files of each bin as add actions, in the order of the bins.
+
+        They hold the rows that no deletion vector hides and have no deletion vector. Partition
+        values are keyed by the physical names of ``request.metadata``. Nothing is committed.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

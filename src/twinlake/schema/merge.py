@@ -7,10 +7,23 @@ from dataclasses import replace
 from twinlake.errors import Code, UserError
 from twinlake.schema.mapping import strip_mapping
 from twinlake.schema.paths import render_path
-from twinlake.schema.types import VOID, Array, ColumnPath, DataType, Map, Struct, StructField
+from twinlake.schema.types import (
+    BYTE,
+    INTEGER,
+    SHORT,
+    VOID,
+    Array,
+    ColumnPath,
+    DataType,
+    Map,
+    Struct,
+    StructField,
+)
 from twinlake.schema.widening import TypeChange, can_widen, with_type_change
 
 __all__ = ["merge_schemas"]
+
+_STORED_AS_INT = frozenset({BYTE, SHORT, INTEGER})
 
 
 def merge_schemas(
@@ -20,18 +33,20 @@ def merge_schemas(
     new_columns: bool = True,
     widen: bool = False,
     iceberg: bool = False,
+    exact: bool = False,
 ) -> Struct:
     """The table's schema grown so that ``incoming`` rows fit; all misfits raise together.
 
     Columns match by name ignoring case and keep the table's spelling, order, nullability and
     metadata. New ones are appended, nullable, without column ids. A narrower incoming type is
-    cast to the table's; a wider one widens the column if ``widen`` allows it.
+    cast to the table's; a wider one widens the column if ``widen`` allows it. With ``exact`` types
+    must be the table's, as in appends of Delta Spark: only byte, short and int mix, to the wider.
 
     >>> from twinlake.schema import parse_ddl, render_ddl
     >>> render_ddl(merge_schemas(parse_ddl("id BIGINT"), parse_ddl("ID INT, note STRING")))
     'id BIGINT, note STRING'
     """
-    merger = _Merger(new_columns=new_columns, widen=widen, iceberg=iceberg)
+    merger = _Merger(new_columns=new_columns, widen=widen, iceberg=iceberg, exact=exact)
     merged = merger.struct(current, incoming, ())
     if merger.misfits:
         raise UserError(
@@ -48,10 +63,11 @@ def merge_schemas(
 
 
 class _Merger:
-    def __init__(self, *, new_columns: bool, widen: bool, iceberg: bool) -> None:
+    def __init__(self, *, new_columns: bool, widen: bool, iceberg: bool, exact: bool) -> None:
         self.new_columns = new_columns
         self.widen = widen
         self.iceberg = iceberg
+        self.exact = exact
         self.misfits: list[tuple[str, str]] = []
 
     def struct(self, current: Struct, incoming: Struct, path: ColumnPath) -> Struct:
@@ -115,13 +131,18 @@ class _Merger:
         below: ColumnPath,
         changes: list[TypeChange],
     ) -> DataType:
-        if incoming in (current, VOID) or can_widen(incoming, current):
+        both_small = current in _STORED_AS_INT and incoming in _STORED_AS_INT
+        cast = (not self.exact or both_small) and can_widen(incoming, current)
+        if incoming in (current, VOID) or cast:
             return current
         if current == VOID:
             # A void column holds only nulls, so it may take any type.
             return incoming
         if self.widen and can_widen(current, incoming, iceberg=self.iceberg):
             changes.append(TypeChange(from_type=current, to_type=incoming, field_path=below))
+            return incoming
+        if self.exact and both_small:
+            # Files hold all three as the same 32 bits, so Delta needs no feature for this.
             return incoming
         hint = " (type widening is off)" if not self.widen and can_widen(current, incoming) else ""
         self.misfit(path, f"{incoming} does not fit {current}{hint}")

@@ -137,6 +137,11 @@ class ObjectStore:
         """The root as a URL, without credentials."""
         return self._location.url
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The settings it was opened with, secrets among them; for opening it elsewhere."""
+        return dict(self._options)
+
     def reopen(self, url: str) -> ObjectStore:
         """Another bucket or folder with the same settings; connections are kept for reuse."""
         sibling = self._siblings.get(url)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
 
-__all__ = ["create_table"]
+__all__ = ["CLUSTERING_DOMAIN", "clustering_domain", "create_table", "new_metadata"]
 
 CLUSTERING_DOMAIN = "delta.clustering"
 
@@ -48,6 +48,44 @@ def create_table(
     hooks: Iterable[PostCommitHook],
 ) -> CommitResult:
     """Write version 0."""
+    metadata = new_metadata(
+        schema,
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        properties=properties,
+        name=name,
+        description=description,
+        runtime=runtime,
+    )
+    operation = Operation(
+        name=OperationName.CREATE_TABLE,
+        parameters={
+            "partitionBy": list(metadata.partition_columns),
+            "clusterBy": list(cluster_by),
+            "description": description,
+            "isManaged": "false",
+            "properties": parse_properties(properties),
+        },
+    )
+    options = CommitOptions(policy=policy, system_domains=frozenset({CLUSTERING_DOMAIN}))
+    transaction = Transaction.for_new_table(store, operation, runtime, hooks, options=options)
+    transaction.update_metadata(metadata)
+    if cluster_by:
+        transaction.add(clustering_domain(metadata, cluster_by))
+    return transaction.commit()
+
+
+def new_metadata(
+    schema: Struct | str,
+    *,
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    properties: Mapping[str, object],
+    name: str | None,
+    description: str | None,
+    runtime: Runtime,
+) -> Metadata:
+    """The metadata of a table that is to be made: checked, with ids and physical names."""
     struct = parse_ddl(schema) if isinstance(schema, str) else schema
     if not isinstance(struct, Struct):
         raise UserError(
@@ -71,23 +109,7 @@ def create_table(
     check_schema(
         struct, mode=metadata.column_mapping_mode, partition_columns=metadata.partition_columns
     )
-    metadata = mapped(None, metadata, runtime.ids)
-    operation = Operation(
-        name=OperationName.CREATE_TABLE,
-        parameters={
-            "partitionBy": list(metadata.partition_columns),
-            "clusterBy": list(cluster_by),
-            "description": description,
-            "isManaged": "false",
-            "properties": parsed,
-        },
-    )
-    options = CommitOptions(policy=policy, system_domains=frozenset({CLUSTERING_DOMAIN}))
-    transaction = Transaction.for_new_table(store, operation, runtime, hooks, options=options)
-    transaction.update_metadata(metadata)
-    if cluster_by:
-        transaction.add(clustering_domain(metadata, cluster_by))
-    return transaction.commit()
+    return mapped(None, metadata, runtime.ids)
 
 
 def clustering_domain(metadata: Metadata, columns: Sequence[str]) -> DomainMetadata:

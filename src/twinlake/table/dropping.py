@@ -21,7 +21,7 @@ from twinlake.commit import (
     Transaction,
     client_context,
 )
-from twinlake.errors import Code, CorruptTable, StorageError, UserError
+from twinlake.errors import Code, ConflictError, CorruptTable, StorageError, UserError
 from twinlake.log import (
     cleanup_log,
     is_v2_checkpoint,
@@ -31,22 +31,25 @@ from twinlake.log import (
     write_checkpoint,
 )
 from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
+from twinlake.schema import check_schema
 from twinlake.table.traces import files_in_the_way, holds_state, leaves_trace, v2_checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
-    from twinlake.actions import Action
+    from twinlake.actions import Action, Metadata
     from twinlake.commit import Change, HookWarning, PostCommitHook, Winner
     from twinlake.log import Snapshot
     from twinlake.protocol import DropPlan
-    from twinlake.runtime import Runtime
+    from twinlake.runtime import Rewriter, Runtime
 
 __all__ = ["FeatureDrop"]
 
 _TRUNCATION_RETENTION: Final = "delta.dropFeatureTruncateHistory.retentionDuration"
 _MINUTE_MS: Final = 60_000
 _CHECKPOINT_TRIES: Final = 3
+_REWRITE_ROUNDS: Final = 3
+_REMOVE_MAPPING: Final = "REMOVE COLUMN MAPPING"
 
 
 class FeatureDrop:
@@ -61,9 +64,13 @@ class FeatureDrop:
         policy: str,
         runtime: Runtime,
         hooks: Iterable[PostCommitHook],
+        rewriter: Rewriter | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._seen = snapshot
+        self._rewriter = rewriter
+        self._fresh: frozenset[str] | None = None
+        """Files known to have the types of the schema; None before anybody has looked."""
         self._options = CommitOptions(policy=policy)
         self._runtime = runtime
         self._hooks = tuple(hooks)
@@ -80,8 +87,10 @@ class FeatureDrop:
 
     def run(self) -> Snapshot:
         """Do it; returns the table without the feature."""
-        self._refuse_rewrite()
+        if self._rewriter is None:
+            self._refuse_rewrite()
         changed = self._prepare()
+        changed = self._rewrite() or changed
         changed = self._work.get(self._plan.work, lambda: False)() or changed
         for _ in range(self._plan.barriers):
             self._checkpointed_commit()
@@ -89,21 +98,13 @@ class FeatureDrop:
             self._truncate(changed=changed)
         return self._downgrade()
 
-    def _operation(self, name: OperationName = OperationName.DROP_FEATURE) -> Operation:
-        return Operation(
-            name=name,
-            parameters={
-                "featureName": self._plan.feature,
-                "truncateHistory": self._plan.truncate_history,
-            },
-        )
-
     def _commit(
         self,
         operation: Operation,
         *actions: Action,
         options: CommitOptions | None = None,
         reads_table: bool = False,
+        reads: Iterable[str] = (),
     ) -> None:
         transaction = Transaction(
             self._snapshot,
@@ -111,7 +112,7 @@ class FeatureDrop:
             self._runtime,
             self._hooks,
             options=options or self._options,
-        )
+        ).read_paths(reads)
         if reads_table:
             transaction.record_whole_table()
         result = transaction.add(*actions).commit()
@@ -123,7 +124,7 @@ class FeatureDrop:
         failure: Exception | None = None
         for _ in range(_CHECKPOINT_TRIES):
             # A name of its own for every try: what is there under the old one may be damaged.
-            self._commit(self._operation(OperationName.EMPTY_COMMIT))
+            self._commit(Operation(name=OperationName.EMPTY_COMMIT))
             try:
                 checkpoint = write_checkpoint(self._snapshot, runtime=self._runtime)
                 if holds_state(checkpoint, self._snapshot):
@@ -142,28 +143,123 @@ class FeatureDrop:
         ) from failure
 
     def _refuse_rewrite(self) -> None:
-        files = files_in_the_way(self._plan.feature, self._snapshot)
-        if self._plan.needs_rewrite and files:
+        files = self._in_the_way(self._snapshot)
+        if not files:
+            return
+        if self._rewriter is not None:
             raise UserError(
-                Code.SPARK_REQUIRED,
-                f"Dropping {self._plan.feature} has to rewrite {files} file(s) first.",
-                why=f"it must {self._plan.work.value}, which takes a data engine",
-                fix="Rewrite them with an engine that can (in Delta Spark: REORG TABLE ... APPLY "
-                "(PURGE)), then drop the feature again.",
+                Code.FEATURE_DROP,
+                f"{self._plan.feature} cannot be dropped: {files} file(s) still need it.",
+                why="other writers brought them in while files were rewritten",
+                fix="Stop the writers that use the feature, then drop it again.",
                 fields={"feature": self._plan.feature, "files": files},
             )
+        raise UserError(
+            Code.SPARK_REQUIRED,
+            f"Dropping {self._plan.feature} has to rewrite {files} file(s) first.",
+            why=f"it must {self._plan.work.value}, which takes a data engine",
+            fix="Pass a SparkSession as spark=, or rewrite them with another engine (in Delta "
+            "Spark: REORG TABLE ... APPLY (PURGE)), then drop the feature again.",
+            fields={"feature": self._plan.feature, "files": files},
+        )
+
+    def _in_the_way(self, snapshot: Snapshot) -> int:
+        """How many files have to be rewritten, as far as is known without looking into them."""
+        files = files_in_the_way(self._plan.feature, snapshot) if self._plan.needs_rewrite else 0
+        if not files or self._fresh is None:
+            return files
+        return sum(path not in self._fresh for path in snapshot.add_files()["path"].to_pylist())
+
+    def _rewrite(self) -> bool:
+        """Rewrite files until none is in the way; says whether anything was rewritten."""
+        rewritten = False
+        if self._rewriter is not None:
+            for _ in range(_REWRITE_ROUNDS):
+                if not self._in_the_way(self._snapshot):
+                    break
+                rewritten = self._rewrite_once(self._rewriter) or rewritten
+        return rewritten
+
+    def _rewrite_once(self, rewriter: Rewriter) -> bool:
+        from twinlake.table.rewriting import narrow_files
+
+        snapshot, widened = self._snapshot, self._plan.work is Work.REWRITE_WIDENED_FILES
+        stale = narrow_files(snapshot, self._runtime) if widened else frozenset()
+        done = self._swap_files(
+            rewriter,
+            Operation(name=OperationName.REORG, parameters={"predicate": [], "applyPurge": True}),
+            stale=stale,
+        )
+        if widened:
+            seen = set(snapshot.add_files()["path"].to_pylist()) - stale
+            self._fresh = frozenset(seen | done)
+        return bool(done)
+
+    def _swap_files(
+        self,
+        rewriter: Rewriter,
+        operation: Operation,
+        *,
+        stale: Collection[str],
+        metadata: Metadata | None = None,
+    ) -> set[str]:
+        """Rewrite files and commit that, with the metadata if it changes; returns the new paths."""
+        from twinlake.table.rewriting import discard, rewrite
+
+        outcome = rewrite(
+            self._snapshot,
+            rewriter,
+            self._runtime,
+            metadata=metadata or self._snapshot.metadata,
+            stale=stale,
+        )
+        if outcome is None:
+            return set()
+        # Delta tells only the bytes where the mapping goes; the rest is that of REORG.
+        size = {"numOutputBytes": outcome.metrics["numAddedBytes"]}
+        described = replace(operation, metrics=outcome.metrics if metadata is None else size)
+        try:
+            self._commit(
+                described,
+                *([metadata] if metadata is not None else []),
+                *outcome.actions,
+                options=replace(self._options, tags=outcome.tags),
+                reads=outcome.reads.files,
+                reads_table=metadata is not None,
+            )
+        except ConflictError:
+            discard(self._snapshot.store, outcome.adds)
+            raise
+        return {add.path for add in outcome.adds}
 
     def _prepare(self) -> bool:
         """Stop new traces from coming in; says whether anything had to be changed."""
         metadata = self._plan.prepare(self._snapshot.metadata)
         if metadata == self._snapshot.metadata:
             return False
-        changed = dict(self._plan.first_set) | dict.fromkeys(self._plan.first_unset)
-        operation = Operation(
-            name=OperationName.SET_TBLPROPERTIES
+        if self._rewriter is not None and self._plan.atomic and self._in_the_way(self._snapshot):
+            # Physical names were free; from now on the names of the schema must do.
+            check_schema(
+                metadata.schema,
+                mode=metadata.column_mapping_mode,
+                partition_columns=metadata.partition_columns,
+            )
+            paths = self._snapshot.add_files()["path"].to_pylist()
+            operation = Operation(name=_REMOVE_MAPPING)
+            self._swap_files(self._rewriter, operation, stale=paths, metadata=metadata)
+            return True
+        operation = (
+            Operation(
+                name=OperationName.SET_TBLPROPERTIES,
+                parameters={
+                    "properties": {**self._plan.first_set, **dict.fromkeys(self._plan.first_unset)}
+                },
+            )
             if self._plan.first_set
-            else OperationName.UNSET_TBLPROPERTIES,
-            parameters={"properties": changed},
+            else Operation(
+                name=OperationName.UNSET_TBLPROPERTIES,
+                parameters={"properties": list(self._plan.first_unset), "ifExists": True},
+            )
         )
         # Where files and metadata must fit each other, a file that comes in now must not pass.
         self._commit(operation, metadata, reads_table=self._plan.atomic)
@@ -199,7 +295,7 @@ class FeatureDrop:
             RemoveFile(path=path, data_change=False, deletion_timestamp=now) for path in missing
         ]
         if tombstones:
-            self._commit(self._operation(OperationName.DELETION_VECTOR_TOMBSTONES), *tombstones)
+            self._commit(Operation(name=OperationName.DELETION_VECTOR_TOMBSTONES), *tombstones)
         return bool(tombstones)
 
     def _leave_v2_checkpoint(self) -> bool:
@@ -297,7 +393,11 @@ class FeatureDrop:
             context=client_context(revalidate=self._revalidate),
         )
         changed: list[Any] = [metadata] if metadata != snapshot.metadata else []
-        self._commit(self._operation(), lowered, *changed, *tombstones, options=options)
+        operation = Operation(
+            name=OperationName.DROP_FEATURE,
+            parameters={"featureName": plan.feature, "truncateHistory": plan.truncate_history},
+        )
+        self._commit(operation, lowered, *changed, *tombstones, options=options)
         return self._snapshot
 
     def _revalidate(self, _: Change, winner: Winner) -> str | None:
@@ -305,6 +405,6 @@ class FeatureDrop:
         if any(leaves_trace(self._plan.feature, action) for action in winner.actions):
             return f"version {winner.version} used {self._plan.feature} again"
         self._seen = self._seen.advance(winner.version, winner.actions)
-        if self._plan.needs_rewrite and files_in_the_way(self._plan.feature, self._seen):
+        if self._in_the_way(self._seen):
             return f"version {winner.version} added files that need {self._plan.feature}"
         return None

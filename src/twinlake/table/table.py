@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
-from twinlake.runtime import Runtime
+from twinlake.runtime import Runtime, engine_for
 from twinlake.schema import check_type_changes
 from twinlake.table import alterations
 from twinlake.table.creation import create_table
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from twinlake.table.alterations import Alteration
     from twinlake.table.detail import Detail
     from twinlake.table.diff import Diff
+    from twinlake.table.vacuuming import VacuumResult
 
 __all__ = ["Table"]
 
@@ -162,6 +163,16 @@ class Table:
         return self._snapshot
 
     @property
+    def runtime(self) -> Runtime:
+        """The ports this value works through."""
+        return self._runtime
+
+    @property
+    def policy(self) -> str:
+        """How the protocol grows when metadata asks for features."""
+        return self._policy
+
+    @property
     def location(self) -> str:
         """The table's root as a URL."""
         return self._snapshot.store.url
@@ -280,14 +291,9 @@ class Table:
         """Record a CHECK constraint; rows that are already there need an engine to check them."""
         change = alterations.add_constraint(self.metadata, name, expression)
         if self._snapshot.num_files:
-            raise UserError(
-                Code.SPARK_REQUIRED,
-                f"Constraint {name!r} cannot be added to a table with rows here.",
-                why="the rows that are there have to satisfy it, and checking them takes a data "
-                "engine" + ("" if spark is None else ", which this release does not have"),
-                fix="Add the constraint while the table is empty, or with Delta Spark.",
-                fields={"constraint": name, "files": self._snapshot.num_files},
-            )
+            from twinlake.table.constraints import check_rows
+
+            check_rows(self._snapshot, name, expression, engine_for(spark))
         return self._alter(change, reads_table=True)
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> Table:
@@ -352,10 +358,13 @@ class Table:
         truncate_history: bool = False,
         spark: Any = None,
     ) -> Table:
-        """Drop a table feature, keeping history readable or (``truncate_history``) deleting it."""
+        """Drop a table feature, keeping history readable or (``truncate_history``) deleting it.
+
+        Features that show in the data files take ``spark=``, which writes those files again first.
+        """
         from twinlake.table.dropping import FeatureDrop
 
-        del spark  # Rewriting rows first is the business of an engine; none is here yet.
+        engine = engine_for(spark)
         drop = FeatureDrop(
             # Files that came after this version may need the feature as well.
             self.refresh()._snapshot,
@@ -364,6 +373,7 @@ class Table:
             policy=self._policy,
             runtime=self._runtime,
             hooks=DEFAULT_HOOKS,
+            rewriter=engine.rewriter if engine is not None else None,
         )
         snapshot = drop.run()
         CACHE.offer(snapshot)
@@ -385,6 +395,39 @@ class Table:
             hooks=DEFAULT_HOOKS,
         )
         return self._became(result)
+
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        *,
+        dry_run: bool = False,
+        mode: Literal["full", "lite"] = "full",
+        enforce_retention: bool = True,
+        spark: Any = None,
+    ) -> VacuumResult:
+        """Delete files that no version within the retention needs; ``dry_run`` only tells which.
+
+        The table's ``delta.deletedFileRetentionDuration`` counts unless ``retention_hours`` is
+        given; a shorter one is refused unless ``enforce_retention`` is false. ``full`` looks at the
+        whole folder, ``lite`` at the files the log says were removed. With ``spark`` the listing
+        and the deletion run on its workers.
+        """
+        from twinlake.table.vacuuming import Vacuum
+
+        engine = engine_for(spark)
+        vacuum = Vacuum(
+            self.refresh()._snapshot,
+            retention_hours=retention_hours,
+            mode=mode,
+            enforce_retention=enforce_retention,
+            policy=self._policy,
+            runtime=self._runtime,
+            hooks=DEFAULT_HOOKS,
+            executor=engine.executor if engine is not None else None,
+        )
+        result = vacuum.run(dry_run=dry_run)
+        CACHE.offer(vacuum.snapshot)
+        return result
 
     def commit(
         self,

@@ -9,7 +9,8 @@ from twinlake.cli.commands.history import history
 from twinlake.cli.commands.log import log
 from twinlake.cli.commands.restore import restore
 from twinlake.cli.commands.show import show
+from twinlake.cli.commands.vacuum import vacuum
 
 __all__ = ["COMMANDS"]
 
-COMMANDS = (show, history, files, features, diff, log, alter, restore, demo)
+COMMANDS = (show, history, files, features, diff, log, alter, restore, vacuum, demo)

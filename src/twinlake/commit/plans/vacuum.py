@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 from urllib.parse import unquote
@@ -117,6 +117,7 @@ class VacuumRules:
                 Code.INVALID_ARGUMENT,
                 "The retention of VACUUM cannot be negative.",
                 fix="Give a retention of zero or more.",
+                delta_class="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
                 fields={"retention_ms": self.retention_ms},
             )
         if self.retention_ms < self.tombstone_retention_ms and not self.force:
@@ -127,7 +128,9 @@ class VacuumRules:
                 why=f"The table keeps removed files for {hours:g} hours "
                 "(delta.deletedFileRetentionDuration); readers and writers that started within "
                 "them may still need the files.",
-                fix="Use that retention or a longer one, or force it if nobody uses the table.",
+                fix=f"Give a retention of at least {hours:g} hours; only if nobody reads or writes "
+                "the table, switch the check off (enforce_retention=False, --no-retention-check).",
+                delta_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
                 fields={
                     "retention_ms": self.retention_ms,
                     "tombstone_retention_ms": self.tombstone_retention_ms,
@@ -143,12 +146,19 @@ class VacuumPlan:
     delete_bytes: int
     cutoff_ms: int
     mode: VacuumMode
+    folders: tuple[str, ...] = ()
+    """Folders without a file that counts, the deepest first; they go if they are empty."""
+    folders_seen: int = 0
+    """How many folders belong to the data, the root not among them."""
 
     @property
     def metrics(self) -> dict[str, str]:
-        """What the commit before the deletion reports."""
+        """What the commit before the deletion reports; Delta counts folders as files there."""
         return rendered(
-            {"numFilesToDelete": len(self.delete), "sizeOfDataToDelete": self.delete_bytes}
+            {
+                "numFilesToDelete": len(self.delete) + len(self.folders),
+                "sizeOfDataToDelete": self.delete_bytes,
+            }
         )
 
 
@@ -160,22 +170,22 @@ def plan_vacuum(
     vector_path: VectorPath,
     rules: VacuumRules,
     now: int,
+    folders: Iterable[str] = (),
 ) -> VacuumPlan:
     """The files a VACUUM at ``now`` may delete.
 
     ``tombstones`` must hold every removal younger than the retention; where that is longer than the
     table's tombstone retention, a snapshot no longer has them all and the commits have to be read.
     For ``lite`` give the expired ones too; the listing is then not looked at, except to find tables
-    that live in sub-folders.
+    that live in sub-folders. ``folders`` are those of stores that have folders.
     """
     rules.check()
     cutoff = now - rules.retention_ms
-    removed = list(tombstones)
     needed: set[str] = set()
     for file in live:
         needed.update(_names(file, vector_path))
     expired = []
-    for stone in removed:
+    for stone in tombstones:
         if (stone.deletion_timestamp or 0) < cutoff:
             expired.append(stone)
         else:
@@ -183,17 +193,26 @@ def plan_vacuum(
 
     present = list(listing)
     place = _Place.of(rules, (entry.key for entry in present))
+    full = rules.mode is VacuumMode.FULL
+    old = [e for e in present if e.modified_ms < cutoff and place.is_data(e.key)] if full else []
     candidates = (
-        ((entry.key, entry.size) for entry in present if entry.modified_ms < cutoff)
-        if rules.mode is VacuumMode.FULL
-        else _named_by(expired, vector_path)
+        ((entry.key, entry.size) for entry in old)
+        if full
+        else ((key, size) for key, size in _named_by(expired, vector_path) if place.is_data(key))
     )
-    doomed = {key: size for key, size in candidates if key not in needed and place.is_data(key)}
+    doomed = {key: size for key, size in candidates if key not in needed}
+    seen = place.folders_of(entry.key for entry in present) if full else set()
+    real = {folder for folder in folders if place.is_folder(folder)}
+    hollow = real - place.folders_of(entry.key for entry in old)
+    if hollow:
+        hollow -= place.folders_of(needed)
     return VacuumPlan(
         delete=tuple(sorted(doomed)),
         delete_bytes=sum(doomed.values()),
         cutoff_ms=cutoff,
         mode=rules.mode,
+        folders=tuple(sorted(hollow, key=lambda folder: (-folder.count("/"), folder))),
+        folders_seen=len(seen | real),
     )
 
 
@@ -204,6 +223,8 @@ class _Place:
     reserved: frozenset[str]
     partition_prefixes: tuple[str, ...]
     other_tables: frozenset[str]
+    judged: dict[str, bool] = field(default_factory=lambda: {"": True})
+    """Folders by whether they belong to the data: a table has many files in few folders."""
 
     @staticmethod
     def of(rules: VacuumRules, keys: Iterable[str]) -> _Place:
@@ -216,28 +237,42 @@ class _Place:
         )
 
     def is_data(self, key: str) -> bool:
-        parts = key.split("/")
-        return (
-            _is_inside(key)
-            and parts[0] not in self.reserved
-            and not any(self._is_hidden(part) for part in parts)
-            and not (
-                self.other_tables
-                and any("/".join(parts[:n]) in self.other_tables for n in range(1, len(parts)))
-            )
-        )
+        folder, slash, name = key.rpartition("/")
+        if not self._may_be_named(name) or (slash and not folder):
+            return False
+        return self.is_folder(folder) and (bool(folder) or name not in self.reserved)
 
-    def _is_hidden(self, name: str) -> bool:
-        return (
+    def is_folder(self, folder: str) -> bool:
+        verdict = self.judged.get(folder)
+        if verdict is None:
+            above, _, name = folder.rpartition("/")
+            verdict = self.judged[folder] = (
+                not folder.startswith("/")
+                and self.is_folder(above)
+                and self._may_be_named(name)
+                and folder not in self.reserved
+                and folder not in self.other_tables
+            )
+        return verdict
+
+    def folders_of(self, keys: Iterable[str]) -> set[str]:
+        """The folders of the data above these keys, without the root."""
+        found: set[str] = set()
+        for key in keys:
+            folder = key.rpartition("/")[0]
+            while folder and folder not in found:
+                if self.is_folder(folder):
+                    found.add(folder)
+                folder = folder.rpartition("/")[0]
+        return found
+
+    def _may_be_named(self, name: str) -> bool:
+        # A key that is spelled in another way than the one plain way is not touched.
+        return name not in ("", ".", "..") and not (
             name.startswith(("_", "."))
             and name not in _SWEPT_THOUGH_HIDDEN
             and not name.startswith(self.partition_prefixes)
         )
-
-
-def _is_inside(key: str) -> bool:
-    """Whether a key is a plain one below the root, spelled in the only way there is."""
-    return not key.startswith("/") and all(part not in ("", ".", "..") for part in key.split("/"))
 
 
 def _names(file: Referenced, vector_path: VectorPath) -> Iterator[str]:

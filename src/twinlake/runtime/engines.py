@@ -1,0 +1,76 @@
+"""Data engines, found without importing them.
+
+An engine registers a factory in the entry-point group ``twinlake.engines``. The factory is called
+with whatever the caller passed as ``spark=`` and answers with an engine, or with None if that is
+not its kind of session. So the rooms below an engine can use one and still know nothing of it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+from twinlake.errors import Code, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from twinlake.runtime._ports import Executor, Rewriter
+
+__all__ = ["ENGINE_GROUP", "Engine", "engine_for"]
+
+ENGINE_GROUP: Final = "twinlake.engines"
+"""The entry-point group: ``name = "package.module:factory"``."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What moves rows: it runs functions over items, rewrites files, and looks at rows."""
+
+    @property
+    def executor(self) -> Executor:
+        """Runs file-parallel work."""
+        ...
+
+    @property
+    def rewriter(self) -> Rewriter:
+        """Writes files again."""
+        ...
+
+    def offending_rows(self, snapshot: Any, expression: str, limit: int) -> Sequence[str]:
+        """At most ``limit`` rows of the snapshot for which the expression is not true, as text.
+
+        Empty exactly if there are none. A result of null counts as not true, as in Delta.
+        """
+        ...
+
+
+def engine_for(spark: object | None) -> Engine | None:
+    """The engine for a session; None for none, and an error for what no engine takes.
+
+    An engine itself is taken as it is.
+
+    >>> engine_for(None) is None
+    True
+    """
+    if spark is None or isinstance(spark, Engine):
+        return spark
+    refusals: list[str] = []
+    for entry in sorted(entry_points(group=ENGINE_GROUP), key=lambda entry: entry.name):
+        try:
+            factory = entry.load()
+        except (ImportError, AttributeError) as error:
+            refusals.append(f"engine {entry.name!r} cannot be loaded ({error})")
+            continue
+        engine = factory(spark)
+        if isinstance(engine, Engine):
+            return engine
+        refusals.append(f"engine {entry.name!r} does not take it")
+    kind = f"{type(spark).__module__}.{type(spark).__qualname__}"
+    raise UserError(
+        Code.SPARK_REQUIRED,
+        f"No data engine works with an object of type {kind}.",
+        why="; ".join(refusals) or "no engine is installed",
+        fix="Pass a classic SparkSession as spark=; install twinlake[spark] if PySpark is missing.",
+        fields={"type": kind, "engines": refusals},
+    )

@@ -1,0 +1,137 @@
+"""From new files to a new version: the one place where the data plane commits."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Transaction
+from twinlake.errors import CommitUnknown
+from twinlake.log import CACHE
+from twinlake.spark.files import FileTarget
+from twinlake.storage import decode_path
+from twinlake.table.creation import CLUSTERING_DOMAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from twinlake.actions import Action, AddFile
+    from twinlake.commit import CommitResult, Operation
+    from twinlake.commit.readset import ReadSet
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
+    from twinlake.schema import StructField
+    from twinlake.storage import Store
+    from twinlake.table import Table
+
+__all__ = ["NewFiles", "clustering_columns", "commit_change", "file_target", "store_target"]
+
+
+def commit_change(
+    table: Table,
+    operation: Operation,
+    actions: Iterable[Action],
+    *,
+    metadata: Metadata | None = None,
+    reads: ReadSet | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    options: CommitOptions | None = None,
+    tags: Mapping[str, str] | None = None,
+    txn: tuple[str, int] | None = None,
+) -> CommitResult | None:
+    """Commit on top of the table; None if the application ``txn`` names wrote this before."""
+    chosen = options or CommitOptions(policy=table.policy)
+    if tags:
+        chosen = replace(chosen, tags={**chosen.tags, **tags})
+    transaction = Transaction(
+        table.snapshot, operation, table.runtime, DEFAULT_HOOKS, options=chosen
+    )
+    if reads is not None:
+        transaction.record(reads)
+    if txn is not None and transaction.set_transaction(*txn) is not None:
+        return None
+    if metadata is not None and metadata != table.metadata:
+        transaction.update_metadata(metadata)
+    result = transaction.add(*actions).commit(metrics=metrics)
+    CACHE.offer(result.snapshot)
+    return result
+
+
+class NewFiles:
+    """Files that were written for a commit; if the commit fails, they are deleted again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._keys: list[str] = []
+
+    def add(self, *files: AddFile) -> None:
+        """Files by their actions."""
+        self._keys += [decode_path(file.path) for file in files]
+
+    def add_key(self, key: str) -> None:
+        """A file by its key in the store."""
+        self._keys.append(key)
+
+    def __enter__(self) -> NewFiles:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        # An unknown outcome may have been a commit: then the files belong to the table.
+        if error is None or isinstance(error, CommitUnknown) or not self._keys:
+            return
+        # What cannot be deleted is VACUUM's; the error that brought us here is what matters.
+        with contextlib.suppress(Exception):
+            self._store.delete(self._keys)
+
+
+def file_target(
+    table: Table,
+    metadata: Metadata,
+    *,
+    folder: str = "",
+    extra: Sequence[StructField] = (),
+    target_file_size: int | None = None,
+) -> FileTarget:
+    """Where new files of a table go, under the metadata it will have."""
+    return store_target(
+        table.snapshot.store,
+        metadata,
+        folder=folder,
+        extra=extra,
+        target_file_size=target_file_size,
+        clustering=clustering_columns(table.snapshot),
+    )
+
+
+def store_target(
+    store: Store,
+    metadata: Metadata,
+    *,
+    folder: str = "",
+    extra: Sequence[StructField] = (),
+    target_file_size: int | None = None,
+    clustering: tuple[tuple[str, ...], ...] = (),
+) -> FileTarget:
+    """Where files go in a store that may hold no table yet."""
+    return FileTarget(
+        url=store.url,
+        options=getattr(store, "options", {}),
+        metadata=metadata,
+        folder=folder,
+        extra=tuple(extra),
+        stats=not folder,
+        target_file_size=target_file_size,
+        clustering=clustering,
+    )
+
+
+def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
+    """The clustering columns by physical path."""
+    import msgspec
+
+    domain = snapshot.domains.get(CLUSTERING_DOMAIN)
+    if domain is None:
+        return ()
+    columns = msgspec.json.decode(domain.configuration).get("clusteringColumns", [])
+    return tuple(tuple(c) if isinstance(c, list) else tuple(c.split(".")) for c in columns)

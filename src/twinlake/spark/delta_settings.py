@@ -1,0 +1,127 @@
+"""Delta's own session settings that keep working here, and ours: one row each.
+
+A setting that is not listed is ignored, as a session ignores any name it does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from twinlake.errors import Code, UserError
+from twinlake.spark.session import session_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "Setting", "retention_check", "setting_text", "user_metadata"]
+
+_DELTA: Final = "spark.databricks.delta."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One session setting."""
+
+    name: str
+    """The full name; a ``*`` at the end stands for any rest."""
+    meaning: str
+    default: str | None
+    """None where nothing happens unless it is set."""
+    used_by: tuple[str, ...]
+    """The modules of ``twinlake.spark`` that read it."""
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        name=f"{_DELTA}retentionDurationCheck.enabled",
+        meaning="Refuse a VACUUM that keeps less than delta.deletedFileRetentionDuration.",
+        default="true",
+        used_by=("delta_settings",),
+    ),
+    Setting(
+        name=f"{_DELTA}commitInfo.userMetadata",
+        meaning="A note that every commit of the session carries, unless the call has its own.",
+        default=None,
+        used_by=("delta_settings", "writing"),
+    ),
+    Setting(
+        name=f"{_DELTA}schema.autoMerge.enabled",
+        meaning="Writes and MERGE add the columns that the table lacks.",
+        default="false",
+        used_by=("writing",),
+    ),
+    Setting(
+        name=f"{_DELTA}properties.defaults.*",
+        meaning="Table properties that every new table gets, without the leading delta.: "
+        "properties.defaults.enableDeletionVectors, properties.defaults.minReaderVersion, "
+        "properties.defaults.feature.<name>.",
+        default=None,
+        used_by=("session",),
+    ),
+    Setting(
+        name=f"{_DELTA}optimize.*",
+        meaning="How OPTIMIZE packs: minFileSize, maxFileSize, maxDeletedRowsRatio.",
+        default=None,
+        used_by=("optimizing",),
+    ),
+    Setting(
+        name="spark.sql.sources.partitionOverwriteMode",
+        meaning="dynamic: an overwrite replaces only the partitions it has rows for.",
+        default="static",
+        used_by=("writing",),
+    ),
+    Setting(
+        name="spark.sql.warehouse.dir",
+        meaning="Where tables that are created by name alone are put.",
+        default="spark-warehouse",
+        used_by=("named_tables",),
+    ),
+    Setting(
+        name="spark.twinlake.upgradePolicy",
+        meaning="How the protocol grows: bundled, or minimal as Delta Spark does it.",
+        default="bundled",
+        used_by=("session",),
+    ),
+    Setting(
+        name="spark.twinlake.catalog",
+        meaning="The SQLite file with the names of tables; else TWINLAKE_CATALOG, else "
+        "~/.twinlake/catalog.db.",
+        default=None,
+        used_by=("named_tables",),
+    ),
+)
+"""Every setting that has an effect; the reference page is made from it."""
+
+_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+_FLAGS: Final = {"true": True, "false": False}
+
+
+def setting_text(spark: SparkSession, name: str) -> str | None:
+    """What the session says, or the default; None if there is neither."""
+    known = _BY_NAME[name]
+    return session_conf(spark, name, known.default or "") or None
+
+
+def _flag(spark: SparkSession, name: str) -> bool:
+    text = setting_text(spark, name) or ""
+    found = _FLAGS.get(text.strip().lower())
+    if found is None:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"The session setting {name} is {text!r}.",
+            why="it is true or false",
+            fix=f"spark.conf.set({name!r}, 'true') or 'false'",
+            fields={"setting": name, "value": text},
+        )
+    return found
+
+
+def retention_check(spark: SparkSession) -> bool:
+    """Whether VACUUM refuses retentions that are too short."""
+    return _flag(spark, f"{_DELTA}retentionDurationCheck.enabled")
+
+
+def user_metadata(spark: SparkSession) -> str | None:
+    """The note for ``commitInfo`` of the session's commits."""
+    return setting_text(spark, f"{_DELTA}commitInfo.userMetadata")

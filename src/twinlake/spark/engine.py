@@ -1,0 +1,64 @@
+"""Spark behind the ports of the control plane: an executor, a rewriter, and a look at rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+from twinlake.spark.executor import SparkExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from twinlake.log import Snapshot
+    from twinlake.runtime import Rewriter
+
+__all__ = ["SparkEngine", "spark_engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """What a session can do for the control plane."""
+
+    spark: SparkSession
+    executor: SparkExecutor
+
+    @property
+    def rewriter(self) -> Rewriter:
+        """Writes files again."""
+        from twinlake.spark.rewriting import SparkRewriter
+
+        return SparkRewriter(self.spark)
+
+    def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> Sequence[str]:
+        """At most ``limit`` rows for which the expression is not true, as text."""
+        from twinlake.spark.enforcing import offending_rows
+        from twinlake.spark.scan import Scan
+
+        frame = Scan(snapshot=snapshot, files=snapshot.files()).frame(self.spark)
+        return offending_rows(frame, expression, limit)
+
+
+@overload
+def spark_engine(spark: SparkSession) -> SparkEngine: ...
+@overload
+def spark_engine(spark: object) -> SparkEngine | None: ...
+def spark_engine(spark: object) -> SparkEngine | None:
+    """The engine of a Spark session; None for what is not one."""
+    from pyspark.sql import SparkSession
+
+    from twinlake.spark.session import check_session
+
+    if not isinstance(spark, SparkSession) and not _is_connect(spark):
+        return None
+    session: SparkSession = spark  # type: ignore[assignment]
+    check_session(session)
+    return SparkEngine(session, SparkExecutor(session))
+
+
+def _is_connect(spark: object) -> bool:
+    """Whether it is a session that deserves to be told why it will not do."""
+    kind = type(spark)
+    return kind.__name__ == "SparkSession" and kind.__module__.startswith("pyspark.")

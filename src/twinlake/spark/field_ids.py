@@ -1,0 +1,53 @@
+"""Which files carry field ids: only their footers say, so what was seen is remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from twinlake.storage import Store
+
+__all__ = ["split_by_field_ids"]
+
+_REMEMBERED: Final = 200_000
+_LOOKED_AT: Final = 2_000
+"""More unseen files than this are read by name, which is always right and only prunes less."""
+_THREADS: Final = 8
+
+_seen: OrderedDict[tuple[str, str], bool] = OrderedDict()
+_lock = Lock()
+
+
+def split_by_field_ids(store: Store, files: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The files whose columns have ids, and the others."""
+    import pyarrow as pa
+
+    paths = files["path"].to_pylist()
+    with _lock:
+        unseen = [path for path in paths if (store.url, path) not in _seen]
+    if len(unseen) > _LOOKED_AT:
+        return files.slice(0, 0), files
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = dict(zip(unseen, pool.map(lambda p: _has_ids(store, p), unseen), strict=True))
+    with _lock:
+        _seen.update({(store.url, path): has for path, has in found.items()})
+        known = [_seen.get((store.url, path), False) for path in paths]
+        while len(_seen) > _REMEMBERED:
+            _seen.popitem(last=False)
+    mask = pa.array(known, pa.bool_())
+    import pyarrow.compute as pc
+
+    return files.filter(mask), files.filter(pc.invert(mask))
+
+
+def _has_ids(store: Store, path: str) -> bool:
+    """Whether every column of the file's top level has an id."""
+    from twinlake.log import read_footer
+
+    schema = read_footer(store, path).metadata.schema.to_arrow_schema()
+    return all(b"PARQUET:field_id" in (field.metadata or {}) for field in schema)

@@ -1,0 +1,134 @@
+"""Handing Spark exactly the files of a snapshot, without a listing.
+
+Spark lists every path it is given, which takes tens of seconds for ten thousand of them. The
+record that its own file sink leaves behind (``_spark_metadata``) is taken as the list instead, so
+we write one into a scratch folder, let Spark read it, and delete it at once.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.spark.spark_types import jvm_type
+from twinlake.storage import decode_path, encode_path, parse_location
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from twinlake.schema import Struct
+
+__all__ = ["file_keys", "hadoop_root", "read_files"]
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-./=]*").fullmatch
+_HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:").match
+_BLOCK: Final = 128 << 20
+#: Schemes as Hadoop's file systems register them, by the name we print.
+_HADOOP_SCHEMES: Final = {"s3": "s3a"}
+
+
+def hadoop_root(url: str) -> str:
+    """A folder as Hadoop prints it: ``file:/a%20b``, ``s3a://bucket/ü``.
+
+    >>> hadoop_root("file:///data/my%20table"), hadoop_root("s3://lake/t")
+    ('file:/data/my%20table', 's3a://lake/t')
+    """
+    location = parse_location(url)
+    path = encode_path(f"/{location.path}") if location.path else ""
+    if location.scheme == "file":
+        return f"file:{path}"
+    return f"{_HADOOP_SCHEMES.get(location.scheme, location.scheme)}://{location.authority}{path}"
+
+
+def file_keys(root: str, paths: Sequence[str]) -> list[str]:
+    """The files of the log as ``_metadata.file_path`` will spell them; ``root`` is Hadoop's."""
+    return [
+        f"{root}/{path}" if _PLAIN(path) and not path.startswith("/") else _odd_key(root, path)
+        for path in paths
+    ]
+
+
+def _odd_key(root: str, path: str) -> str:
+    if _HAS_SCHEME(path):
+        return hadoop_root(path)
+    decoded = decode_path(path)
+    if path.startswith("/"):
+        scheme, _, rest = root.partition(":")
+        authority = rest[2:].partition("/")[0] if rest.startswith("//") else None
+        prefix = f"{scheme}:" if authority is None else f"{scheme}://{authority}"
+        return prefix + encode_path(decoded)
+    # A leading slash keeps a colon in the first segment from being taken for a scheme.
+    return root + encode_path(f"/{decoded}")
+
+
+def read_files(
+    spark: SparkSession,
+    inner: Any,
+    keys: Sequence[str],
+    sizes: Sequence[int],
+    schema: Struct,
+    *,
+    partitioned: bool,
+) -> Any:
+    """The analysed JVM plan of a Parquet scan over these files with this schema.
+
+    ``partitioned``: the folders are the Hive encoding of trailing columns of the schema.
+    """
+    reader = inner.read().schema(jvm_type(spark, schema))
+    if not partitioned:
+        # Also keeps folders that only look like partitions from becoming columns.
+        reader = reader.option("recursiveFileLookup", "true")
+    listed: list[tuple[str, int]] = []
+    hidden: list[tuple[str, int]] = []
+    for key, size in zip(keys, sizes, strict=True):
+        name = key.rpartition("/")[2]
+        # Spark drops names like these from the list and says nothing.
+        (hidden if name.startswith(("_", ".")) else listed).append((key, size))
+    plans = []
+    if listed or not hidden:
+        scratch = _write_list(listed)
+        try:
+            plans.append(reader.parquet(_strings(spark, [scratch.as_uri()])))
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    if hidden:
+        plans.append(reader.parquet(_strings(spark, [key for key, _ in hidden])))
+    frame = plans[0] if len(plans) == 1 else plans[0].union(plans[1])
+    return frame.queryExecution().analyzed()
+
+
+def _write_list(files: Sequence[tuple[str, int]]) -> Path:
+    scratch = Path(tempfile.mkdtemp(prefix="twinlake-files-"))
+    folder = scratch / "_spark_metadata"
+    folder.mkdir()
+    encode = msgspec.json.Encoder().encode
+    entry = {
+        "path": "",
+        "size": 0,
+        "isDir": False,
+        "modificationTime": 0,
+        "blockReplication": 1,
+        "blockSize": _BLOCK,
+        "action": "add",
+    }
+    lines = [b"v1"]
+    for key, size in files:
+        entry["path"], entry["size"] = key, size
+        lines.append(encode(entry))
+    (folder / "0").write_bytes(b"\n".join(lines))
+    return scratch
+
+
+def _strings(spark: SparkSession, values: Sequence[str]) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.java.lang.String, len(values))
+    for position, value in enumerate(values):
+        array[position] = value
+    return array

@@ -1,0 +1,90 @@
+"""Which files an overwrite takes out: all, those of the partitions written, or by predicate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twinlake.commit.plans.figures import total_size
+from twinlake.commit.readset import ReadSet
+from twinlake.schema import parse_partition_value, physical_name
+from twinlake.schema.predicates.expressions import (
+    Column,
+    Comparison,
+    IsNull,
+    Literal,
+    Op,
+    all_of,
+    any_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from twinlake.actions import AddFile, RemoveFile
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
+    from twinlake.schema.predicates import Expr
+
+__all__ = ["Removal", "all_files", "same_partitions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """Files that go, and what had to be looked at to know."""
+
+    files: tuple[AddFile, ...]
+    reads: ReadSet
+
+    def removes(self, now: int) -> tuple[RemoveFile, ...]:
+        """The actions."""
+        return tuple(file.remove(deletion_timestamp=now) for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes that leave the table."""
+        return total_size(self.files)
+
+
+def all_files(snapshot: Snapshot) -> Removal:
+    """Everything there is."""
+    return Removal(files=tuple(snapshot.adds()), reads=ReadSet(whole_table=True))
+
+
+def same_partitions(snapshot: Snapshot, new: Iterable[AddFile]) -> Removal:
+    """The files in the partitions that new files are in."""
+    metadata = snapshot.metadata
+    if not metadata.partition_columns:
+        return all_files(snapshot)
+    wanted = {_values(file, metadata) for file in new}
+    files = tuple(add for add in snapshot.adds() if _values(add, metadata) in wanted)
+    return Removal(
+        files=files,
+        reads=ReadSet(predicates=(_in_partitions(wanted, metadata),)),
+    )
+
+
+def _values(file: AddFile, metadata: Metadata) -> tuple[object, ...]:
+    """Parsed, because two spellings of one timestamp are one partition."""
+    found = []
+    for name in metadata.partition_columns:
+        field = metadata.schema.get(name)
+        if field is not None:
+            stored = name if metadata.column_mapping_mode == "none" else physical_name(field)
+            found.append(parse_partition_value(file.partition_values.get(stored), field.type))
+    return tuple(found)
+
+
+def _in_partitions(partitions: set[tuple[object, ...]], metadata: Metadata) -> Expr:
+    fields = [metadata.schema.get(name) for name in metadata.partition_columns]
+    columns = [Column((f.name,), f.type) for f in fields if f is not None]
+
+    def equal(column: Column, value: object) -> Expr:
+        if value is None:
+            return IsNull(column)
+        return Comparison(Op.EQ, column, Literal(value, column.type))  # type: ignore[arg-type]
+
+    return any_of(
+        all_of(equal(column, value) for column, value in zip(columns, values, strict=True))
+        for values in sorted(partitions, key=repr)
+    )

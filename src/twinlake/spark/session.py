@@ -1,0 +1,194 @@
+"""A Spark session as the data plane needs it: pinned settings, the right store, the right policy.
+
+Parquet settings of Spark are read when a job runs, not when it is planned, and a wrong one is
+silent: columns come out null, timestamps come out as int96. So every relation we make and every
+file we write belongs to an inner session, a clone of the user's whose four settings nobody else
+can reach. The user's own session is left as it is (``enable`` sets the same values there, for
+frames that users build themselves).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from twinlake.errors import Code, UserError
+from twinlake.runtime import Runtime
+from twinlake.storage import parse_location
+from twinlake.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "PINNED",
+    "check_session",
+    "default_properties",
+    "enable",
+    "inner_session",
+    "open_table",
+    "session_conf",
+    "settings_of",
+]
+
+PINNED: Final[Mapping[str, str]] = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.streaming.fileStreamSink.ignoreMetadata": "false",
+}
+"""What reading by field id, writing int64 timestamps and file lists stand on."""
+
+_PINNED_WRITES: Final[Mapping[str, str]] = {
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""What else files of a table stand on; it is nobody's business outside the inner session."""
+
+_IGNORE_MISSING: Final = "spark.sql.parquet.fieldId.read.ignoreMissing"
+_DEFAULTS: Final = "spark.databricks.delta.properties.defaults."
+_INNER: Final[WeakKeyDictionary[SparkSession, Any]] = WeakKeyDictionary()
+
+
+def enable(spark: SparkSession) -> SparkSession:
+    """Set the settings that tables are read and written with; returns the session.
+
+    ``scan`` and ``write`` do it themselves. It is of use before reading the Parquet files of a
+    table by other means.
+    """
+    check_session(spark)
+    for key, value in PINNED.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse sessions that cannot be worked with: Spark Connect, and lenient field ids."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise UserError(
+            Code.SPARK_REQUIRED,
+            "twinlake needs a classic Spark session, and this one is a Spark Connect session.",
+            why="files are listed and plans are built in the driver's own JVM, which a Connect "
+            "client cannot reach",
+            fix="Build the session with SparkSession.builder.master(...) instead of .remote(...), "
+            "and unset SPARK_REMOTE and spark.api.mode=connect.",
+            fields={"session": type(spark).__module__},
+        )
+    if session_conf(spark, _IGNORE_MISSING, "false").lower() == "true":
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"{_IGNORE_MISSING} is true, and tables cannot be read safely like that.",
+            why="files without field ids would be read as nulls instead of being reported",
+            fix=f"spark.conf.set({_IGNORE_MISSING!r}, 'false')",
+            fields={"setting": _IGNORE_MISSING},
+        )
+
+
+def inner_session(spark: SparkSession) -> Any:
+    """The JVM session that relations and written files belong to, settings up to date."""
+    check_session(spark)
+    jsession: Any = spark._jsparkSession
+    inner = _INNER.get(spark)
+    if inner is None:
+        # Made before the clone, so that metrics observed by users are told of our jobs too.
+        jsession.observationManager()
+        inner = _INNER[spark] = jsession.cloneSession()
+    jvm: Any = spark._jvm
+    # One map, put in one step: no moment at which a job of ours could see the user's values.
+    settings = jvm.java.util.HashMap(jsession.sessionState().conf().settings())
+    for key, value in {**PINNED, **_PINNED_WRITES}.items():
+        settings.put(key, value)
+    settings.put(_IGNORE_MISSING, "false")
+    inner.sessionState().conf().settings().putAll(settings)
+    return inner
+
+
+def session_conf(spark: SparkSession, key: str, default: str) -> str:
+    """A setting of the session, or the default where nobody set it."""
+    value: str | None = spark.conf.get(key, default)
+    return default if value is None else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What the session says about how tables are treated."""
+
+    policy: str
+    options: Mapping[str, Any]
+    default_properties: Mapping[str, str]
+    """What the session wants every new table to have."""
+
+
+def settings_of(spark: SparkSession, path: str | os.PathLike[str]) -> SessionSettings:
+    """The upgrade policy, and what the object store of ``path`` needs from Hadoop's settings."""
+    return SessionSettings(
+        policy=session_conf(spark, "spark.twinlake.upgradePolicy", "bundled"),
+        options=_store_options(spark, os.fspath(path)),
+        default_properties=default_properties(spark),
+    )
+
+
+def default_properties(spark: SparkSession) -> dict[str, str]:
+    """Delta's session settings for new tables, as table properties."""
+    found: Mapping[str, str] = spark.conf.getAll
+    return {
+        f"delta.{key.removeprefix(_DEFAULTS)}": value
+        for key, value in found.items()
+        if key.startswith(_DEFAULTS)
+    }
+
+
+def open_table(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    version: int | None = None,
+    timestamp: Any = None,
+) -> Table:
+    """The table at a path, with the session's store settings, policy and executor."""
+    from twinlake.spark.engine import spark_engine
+
+    settings = settings_of(spark, path)
+    runtime = Runtime(executor=spark_engine(spark).executor)
+    return Table.open(
+        path,
+        version,
+        timestamp,
+        policy=settings.policy,
+        options=settings.options or None,
+        runtime=runtime,
+    )
+
+
+_S3A_OPTIONS: Final[Mapping[str, str]] = {
+    "fs.s3a.endpoint": "endpoint",
+    "fs.s3a.endpoint.region": "region",
+    "fs.s3a.access.key": "access_key_id",
+    "fs.s3a.secret.key": "secret_access_key",
+    "fs.s3a.session.token": "session_token",
+}
+
+
+def _store_options(spark: SparkSession, path: str) -> dict[str, Any]:
+    """What Spark's S3A connector was told, in the words of our own store."""
+    location = parse_location(path)
+    if location.scheme != "s3":
+        return {}
+    jsession: Any = spark._jsparkSession
+    hadoop = jsession.sessionState().newHadoopConf()
+    found: dict[str, Any] = {}
+    for key, option in _S3A_OPTIONS.items():
+        bucket_key = key.replace("fs.s3a.", f"fs.s3a.bucket.{location.authority}.", 1)
+        value = hadoop.get(bucket_key) or hadoop.get(key)
+        if value:
+            found[option] = value
+    endpoint = found.get("endpoint", "")
+    plain = hadoop.get("fs.s3a.connection.ssl.enabled") == "false"
+    if endpoint and "://" not in endpoint:
+        endpoint = found["endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
+    if endpoint.startswith("http://"):
+        found["allow_http"] = True
+    return found

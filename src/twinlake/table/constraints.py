@@ -1,0 +1,37 @@
+"""CHECK constraints against the rows that are already there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from twinlake.errors import Code, UserError
+
+if TYPE_CHECKING:
+    from twinlake.log import Snapshot
+    from twinlake.runtime import Engine
+
+__all__ = ["check_rows"]
+
+_SAMPLE: Final = 5
+
+
+def check_rows(snapshot: Snapshot, name: str, expression: str, engine: Engine | None) -> None:
+    """Raise unless an engine finds that every row satisfies the expression."""
+    if engine is None:
+        raise UserError(
+            Code.SPARK_REQUIRED,
+            f"Constraint {name!r} cannot be added to a table with rows without an engine.",
+            why="the rows that are there have to satisfy it, and checking them takes a data engine",
+            fix="Pass a SparkSession as spark=, or add the constraint while the table is empty.",
+            fields={"constraint": name, "files": snapshot.num_files},
+        )
+    sample = list(engine.offending_rows(snapshot, expression, _SAMPLE))
+    if sample:
+        raise UserError(
+            Code.CONSTRAINT,
+            f"Constraint {name!r} cannot be added: rows of the table violate it.",
+            why=f"{expression} is not true for {'; '.join(sample)}",
+            fix="Correct or delete those rows first, or choose another expression.",
+            delta_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+            fields={"constraint": name, "expression": expression, "rows": sample},
+        )
