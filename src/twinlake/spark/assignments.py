@@ -73,9 +73,16 @@ def _refuse_identity(metadata: Metadata, found: Mapping[ColumnPath, Column]) -> 
 
 
 def assigned(
-    frame: DataFrame, metadata: Metadata, assignments: Mapping[str, str | Column]
+    frame: DataFrame,
+    metadata: Metadata,
+    assignments: Mapping[str, str | Column],
+    *,
+    only: Column | None = None,
 ) -> DataFrame:
-    """The frame with new values in the table's columns; its further columns stay."""
+    """The frame with new values in the table's columns; its further columns stay.
+
+    ``only``: the rows that get them, all if not given.
+    """
     from pyspark.sql import functions as F
 
     wanted = resolved_assignments(metadata, assignments)
@@ -91,6 +98,8 @@ def assigned(
         current = F.col(quoted(field.name))
         node = tree.children.get(field.name)
         value = current if node is None else node.value(current, field, (field.name,))
+        if node is not None and only is not None:
+            value = F.when(only, value).otherwise(current)
         columns.append(value.alias(field.name))
     others = [F.col(quoted(name)) for name in frame.columns if name not in names]
     changed = frame.select(*columns, *others)

@@ -8,6 +8,7 @@ decided there, not here.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +41,7 @@ from twinlake.spark.vectors import read_vectors
 from twinlake.spark.writers import write_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyroaring import AbstractBitMap64 as Positions
@@ -67,11 +68,15 @@ def collect_positions(matched: DataFrame) -> dict[int, Positions]:
     from pyroaring import BitMap64
 
     found = matched.select(FILE_NUMBER, ROW_INDEX).toArrow()
+    if not len(found):
+        return {}
     files = found[FILE_NUMBER].to_numpy()
     rows = found[ROW_INDEX].to_numpy()
     order = np.argsort(files, kind="stable")
     files, rows = files[order], rows[order]
     numbers, starts = np.unique(files, return_index=True)
+    if not len(numbers):
+        return {}
     pieces = np.split(rows, starts[1:])
     return {
         int(number): BitMap64(piece.tolist()) for number, piece in zip(numbers, pieces, strict=True)
@@ -88,6 +93,8 @@ class RowChange:
     metadata: Metadata | None = None
     """The metadata after the commit, where the operation changes it too."""
     options: CommitOptions = field(default_factory=CommitOptions)
+    times: dict[str, int] = field(default_factory=dict)
+    """Milliseconds by stage: ``scan`` and ``rewrite``."""
     made: NewFiles = field(init=False)
     """Files written so far, for the case that the operation fails."""
 
@@ -116,6 +123,8 @@ class RowChange:
         """The files, by number in ``files``, whose rows are deleted or updated."""
         delete, update = delete or {}, update or {}
         numbers = sorted(delete.keys() | update.keys())
+        if not numbers:
+            return []
         chosen = files.take(numbers)
         adds = self.snapshot.live_files(chosen["path"].to_pylist())
         hidden = read_vectors(self.snapshot.store, chosen)
@@ -145,7 +154,7 @@ class RowChange:
 
     def rows_at(self, rows: Mapping[str, Positions], *, row_ids: bool = False) -> DataFrame:
         """The rows at these positions, by path in the log, with their positions."""
-        files = self._only(rows.keys())
+        files = self.only(rows.keys())
         counts = self.snapshot.live_files(rows.keys())
         hidden = {
             path: positions(range(self._rows_in(counts[path]))) - kept
@@ -156,7 +165,8 @@ class RowChange:
         )
         return scan.frame(self.spark)
 
-    def _only(self, paths: Iterable[str]) -> pa.Table:
+    def only(self, paths: Iterable[str]) -> pa.Table:
+        """These files of the version, by path in the log."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -166,7 +176,9 @@ class RowChange:
     def copied(self, plan: RowPlan) -> DataFrame | None:
         """The rows that a plan has written again unchanged."""
         kept = {s.file.add.path: s.keep for s in plan.steps if isinstance(s, RewriteFile)}
-        return self.rows_at(kept, row_ids=plan.materialise_row_ids) if kept else None
+        if not kept:
+            return None
+        return self.fitted(self.rows_at(kept, row_ids=plan.materialise_row_ids))
 
     def write(
         self,
@@ -174,6 +186,7 @@ class RowChange:
         *,
         changed: DataFrame | None = None,
         change_rows: DataFrame | None = None,
+        changed_holds_copied: bool = False,
     ) -> Written:
         """Everything the plan asks for.
 
@@ -182,7 +195,8 @@ class RowChange:
         that are not found in the table: the table's columns and ``_change_type``.
         """
         vectors = self._write_vectors(plan)
-        parts = [part for part in (self.copied(plan), changed) if part is not None]
+        copied = None if changed_holds_copied else self.copied(plan)
+        parts = [part for part in (copied, changed) if part is not None]
         files = self.write_rows(parts, row_ids=plan.materialise_row_ids)
         changes = self._write_changes(plan, change_rows)
         return Written(files=files, vectors=vectors, changes=changes)
@@ -260,7 +274,9 @@ class RowChange:
             return frame
         from twinlake.spark.preparing import prepare
 
-        return prepare(frame, self.after, defaults=False, own_rows=True)
+        positional = (FILE_NUMBER, ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION)
+        keep = [name for name in positional if name in frame.columns]
+        return prepare(frame, self.after, defaults=False, own_rows=True, keep=keep)
 
     def commit(self, outcome: Outcome, *, started: float | None = None) -> CommitResult | None:
         """Commit what the plan came to; None if there is nothing to commit."""
@@ -268,10 +284,20 @@ class RowChange:
             return None
         metrics = dict(outcome.metrics)
         if started is not None:
-            metrics.setdefault("executionTimeMs", str(round((time.monotonic() - started) * 1000)))
+            metrics["executionTimeMs"] = str(round((time.monotonic() - started) * 1000))
+            for stage in ("scan", "rewrite"):
+                metrics[f"{stage}TimeMs"] = str(self.times.get(stage, 0))
         return self.commit_actions(
             outcome.actions, reads=outcome.reads, metrics=metrics, tags=outcome.tags
         )
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Count what happens inside as time of a stage."""
+        began = time.monotonic()
+        yield
+        spent = round((time.monotonic() - began) * 1000)
+        self.times[stage] = self.times.get(stage, 0) + spent
 
     def commit_actions(
         self,

@@ -22,6 +22,7 @@ from twinlake.schema import (
     physical_name,
     walk_fields,
 )
+from twinlake.spark.schema_fit import read_field_metadata
 from twinlake.spark.spark_types import quoted, spark_type
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ class ReadColumns:
 
         kind = _map_below(field.type, below)
         metadata = _id_of(field) if by_id else {}
-        return StructField(physical_name(field), kind, metadata=metadata)
+        # Spark pads CHAR values where it sees the type on the source itself.
+        return StructField(
+            physical_name(field), kind, metadata={**metadata, **read_field_metadata(field)}
+        )
 
     def only_partition(self, files: pa.Table) -> tuple[Any, ...] | None:
         """The partition values, where all files share them: then they are constants."""

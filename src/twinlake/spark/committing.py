@@ -10,6 +10,7 @@ from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Transaction
 from twinlake.errors import CommitUnknown
 from twinlake.log import CACHE
 from twinlake.spark.files import FileTarget
+from twinlake.spark.identity import identity_paths
 from twinlake.storage import decode_path
 from twinlake.table.creation import CLUSTERING_DOMAIN
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from twinlake.commit import CommitResult, Operation
     from twinlake.commit.readset import ReadSet
     from twinlake.log import Snapshot
-    from twinlake.protocol import Metadata
+    from twinlake.protocol import Metadata, Protocol
     from twinlake.schema import StructField
     from twinlake.storage import Store
     from twinlake.table import Table
@@ -100,7 +101,8 @@ def file_target(
         folder=folder,
         extra=extra,
         target_file_size=target_file_size,
-        clustering=clustering_columns(table.snapshot),
+        clustering=(*clustering_columns(table.snapshot), *identity_paths(metadata)),
+        protocol=table.protocol,
     )
 
 
@@ -112,6 +114,7 @@ def store_target(
     extra: Sequence[StructField] = (),
     target_file_size: int | None = None,
     clustering: tuple[tuple[str, ...], ...] = (),
+    protocol: Protocol | None = None,
 ) -> FileTarget:
     """Where files go in a store that may hold no table yet."""
     return FileTarget(
@@ -123,6 +126,7 @@ def store_target(
         stats=not folder,
         target_file_size=target_file_size,
         clustering=clustering,
+        protocol=protocol,
     )
 
 

@@ -28,9 +28,17 @@ class Condition:
 
     column: Column
     sql: str
-    """As Spark prints the resolved condition; this is what the history shows."""
+    """The resolved condition as SQL."""
+    shown: str
+    """As the history shows it."""
     expr: Expr
     """What of it can skip files."""
+    alias: str | None = None
+    """The name that it uses for the table."""
+
+    def named(self, frame: DataFrame) -> DataFrame:
+        """A frame of the table under the name that the condition uses."""
+        return frame if self.alias is None else frame.alias(self.alias)
 
     @staticmethod
     def of(
@@ -61,8 +69,19 @@ class Condition:
             )
         text = resolved.sql()
         return Condition(
-            column=column, sql=text, expr=skipping_expression(spark, text, table.metadata)
+            column=column,
+            sql=text,
+            shown=_as_shown(spark, filtered),
+            expr=skipping_expression(spark, text, table.metadata),
+            alias=alias,
         )
+
+
+def _as_shown(spark: SparkSession, filtered: Any) -> str:
+    """A condition as Delta puts it into the history: constants folded, columns numbered."""
+    jvm: Any = spark._jvm
+    folded = jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(filtered)
+    return str(folded.condition().toString())
 
 
 def skipping_expression(spark: SparkSession, sql: str, metadata: Metadata) -> Expr:

@@ -31,6 +31,7 @@ def delete(
     table: Table,
     condition: str | Column | None = None,
     *,
+    alias: str | None = None,
     options: CommitOptions | None = None,
 ) -> int | None:
     """Delete the rows for which the condition is true; returns how many, None if not known.
@@ -41,8 +42,10 @@ def delete(
     started = time.monotonic()
     rules = TableRules.of(table.metadata)
     rules.refuse_row_loss("DELETE")
-    wanted = None if condition is None else Condition.of(spark, table, condition, "DELETE")
-    parameters = {"predicate": [] if wanted is None else [wanted.sql]}
+    wanted = (
+        None if condition is None else Condition.of(spark, table, condition, "DELETE", alias=alias)
+    )
+    parameters = {"predicate": ["true" if wanted is None else wanted.shown]}
     operation = Operation(name=OperationName.DELETE, parameters=parameters)
     change = RowChange(spark, table, operation)
     if options is not None:
@@ -94,6 +97,8 @@ def _rows(change: RowChange, wanted: Condition) -> Outcome:
     files = snapshot.files(wanted.expr)
     reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
     matched = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
-    rows = collect_positions(matched.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
+    rows = collect_positions(
+        wanted.named(matched).where(wanted.column).select(FILE_NUMBER, ROW_INDEX)
+    )
     plan = plan_delete(change.touched_files(files, delete=rows), rules=change.rules, reads=reads)
     return plan.finish(change.write(plan), now=change.table.runtime.clock.now_ms())

@@ -7,6 +7,7 @@ changes how fast rows become files, never what is in them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from twinlake.storage import open_store
@@ -51,8 +52,13 @@ class FileTarget:
     """Physical paths of clustering columns: they always have statistics."""
 
     def store(self) -> Store:
-        """The store, opened here."""
-        return open_store(self.url, durable=self.durable, options=self.options or None)
+        """The store, opened once in each process: it remembers which folders are safe on disk."""
+        return _opened(self.url, self.durable, tuple(sorted(self.options.items())))
+
+
+@lru_cache(maxsize=64)
+def _opened(url: str, durable: bool, options: tuple[tuple[str, Any], ...]) -> Store:
+    return open_store(url, durable=durable, options=dict(options) or None)
 
 
 class FileWriter(Protocol):

@@ -91,7 +91,6 @@ def not_yet(name: str) -> UnsupportedFeature:
         f"{name} is not there yet.",
         why=f"a later release of twinlake will {later.what}",
         fix=later.meanwhile,
-        delta_class="DELTA_OPERATION_NOT_ALLOWED",
         fields={"name": name},
     )
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import CommitOptions, Operation, OperationName
 from twinlake.commit.plans import ChangeType, Then, When, plan_merge, refuse_ambiguous
 from twinlake.commit.readset import ReadSet
 from twinlake.schema import GENERATION_EXPRESSION_KEY, Struct
-from twinlake.schema.predicates import And
+from twinlake.schema.predicates import And, Opaque
 from twinlake.spark.changing import CHANGE_TYPE, RowChange
 from twinlake.spark.columns import visible_field
 from twinlake.spark.conditions import empty_frame, skipping_expression
@@ -174,8 +174,6 @@ class _Merge:
         finally:
             _forget(changed)
         metrics = {key: value for key, value in outcome.metrics.items() if key != _UNTOLD}
-        from dataclasses import replace
-
         return replace(outcome, metrics=metrics)
 
     def _files(self) -> tuple[pa.Table, ReadSet]:
@@ -268,11 +266,11 @@ class _Merge:
                 chain = chain.when(F.col(_ACTION) == F.lit(number), values[position])
             value = chain.otherwise(F.lit(None).cast(kind)) if made else F.lit(None).cast(kind)
             columns.append(value.alias(wanted.name))
-        for name, kind in ((FILE_NUMBER, "int"), (ROW_INDEX, "bigint"), (ROW_ID, "bigint")):
+        for name, spelled in ((FILE_NUMBER, "int"), (ROW_INDEX, "bigint"), (ROW_ID, "bigint")):
             if name in acted.columns:
                 columns.append(F.col(name))
             elif name != ROW_ID or self.change.rules.row_tracking:
-                columns.append(F.lit(None).cast(kind).alias(name))
+                columns.append(F.lit(None).cast(spelled).alias(name))
         return [*columns, F.col(_ACTION)]
 
     def _generated(self, rows: DataFrame) -> DataFrame:
@@ -411,11 +409,12 @@ def _by_file(files: Any, positions: Any) -> dict[int, Positions]:
     from pyroaring import BitMap64
 
     numbers, starts = np.unique(files, return_index=True)
+    if not len(numbers):
+        return {}
     pieces = np.split(positions, starts[1:])
     return {
         int(number): BitMap64(piece.tolist())
         for number, piece in zip(numbers, pieces, strict=True)
-        if len(piece)
     }
 
 
@@ -448,9 +447,15 @@ def _skipping(
     spark: SparkSession, metadata: Metadata, alias: str | None, parts: Sequence[Any]
 ) -> Expr | None:
     """Conditions on the table alone as files are skipped by them; None if there are none."""
-    found = [
-        skipping_expression(spark, _unqualified(str(part.sql()), alias), metadata) for part in parts
-    ]
+    from sqlglot.errors import SqlglotError
+
+    found: list[Expr] = []
+    for part in parts:
+        sql = str(part.sql())
+        try:
+            found.append(skipping_expression(spark, _unqualified(sql, alias), metadata))
+        except SqlglotError:
+            found.append(Opaque(sql))
     if not found:
         return None
     return found[0] if len(found) == 1 else And(tuple(found))
@@ -466,8 +471,9 @@ def _unqualified(sql: str, alias: str | None) -> str:
     for column in list(tree.find_all(exp.Column)):
         parts = column.parts
         if len(parts) > 1 and parts[0].name.casefold() == alias.casefold():
-            bare = exp.Dot.build([part.copy() for part in parts[1:]])
-            column.replace(exp.column(parts[1].copy()) if len(parts) == 2 else bare)  # noqa: PLR2004
+            _, name, *below = (part.copy() for part in parts)
+            bare = exp.column(name)
+            column.replace(exp.Dot.build([bare, *below]) if below else bare)
     return tree.sql(dialect="spark")
 
 

@@ -99,6 +99,7 @@ def columns_of(schema: StructType) -> tuple[NewColumn, ...]:
 
 def table_schema(spark: SparkSession, columns: Sequence[NewColumn]) -> Struct:
     """The columns as a schema for a table: char and varchar noted, expressions checked."""
+    _check_names(columns)
     jvm: Any = spark._jvm
     text = json.dumps({"type": "struct", "fields": [column.to_dict() for column in columns]})
     given = jvm.org.apache.spark.sql.types.DataType.fromJson(text)
@@ -109,6 +110,20 @@ def table_schema(spark: SparkSession, columns: Sequence[NewColumn]) -> Struct:
     if any(GENERATION_EXPRESSION_KEY in column.metadata for column in columns):
         _check_generated(spark, stored, columns)
     return schema
+
+
+def _check_names(columns: Sequence[NewColumn]) -> None:
+    folded = [column.name.casefold() for column in columns]
+    twice = sorted({name for name in folded if folded.count(name) > 1})
+    if twice:
+        raise UserError(
+            Code.SCHEMA_INVALID,
+            f"More than one column is called {', '.join(twice)}.",
+            why="names are compared without regard to case",
+            fix="Choose other names.",
+            delta_class="COLUMN_ALREADY_EXISTS",
+            fields={"columns": twice},
+        )
 
 
 def _check_identity(columns: Sequence[NewColumn]) -> None:

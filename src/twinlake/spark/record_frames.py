@@ -109,9 +109,7 @@ def nothing_frame(spark: SparkSession) -> DataFrame:
 
 
 def _frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-    from pyspark.sql.types import StructType
-
-    return spark.createDataFrame(list(rows), StructType.fromDDL(schema))
+    return spark.createDataFrame(list(rows), schema)
 
 
 def _history_row(record: CommitRecord) -> tuple[Any, ...]:

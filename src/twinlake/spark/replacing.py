@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from twinlake.commit.plans import ChangeType, plan_delete, plan_delete_files
+from twinlake.commit.plans import ChangeType, Mode, plan_delete, plan_delete_files
 from twinlake.commit.readset import ReadSet
 from twinlake.errors import Code, UserError
 from twinlake.schema.predicates import is_exact, is_partition_only
@@ -12,12 +13,13 @@ from twinlake.spark.changing import CHANGE_TYPE, RowChange, collect_positions
 from twinlake.spark.conditions import Condition
 from twinlake.spark.deleting import files_decided
 from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.figures import write_metrics
 from twinlake.spark.scan import FILE_NUMBER, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from twinlake.actions import AddCDCFile
+    from twinlake.actions import AddCDCFile, AddFile
     from twinlake.commit import CommitOptions, Operation
     from twinlake.commit.plans import Outcome
     from twinlake.protocol import Metadata
@@ -54,7 +56,7 @@ def replace_rows(
         if needs_changes:
             inserted = checked.withColumn(CHANGE_TYPE, F.lit(str(ChangeType.INSERT)))
             changes = change.write_change_files([inserted])
-        metrics = _metrics(outcome, files)
+        metrics = _metrics(outcome, files, changes)
         change.commit_actions(
             (*outcome.actions, *files, *changes), reads=outcome.reads, metrics=metrics, txn=txn
         )
@@ -73,7 +75,9 @@ def _removal(change: RowChange, wanted: Condition) -> tuple[Outcome, bool]:
     reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
     whole = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
     rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
-    plan = plan_delete(change.touched_files(files, delete=rows), rules=change.rules, reads=reads)
+    # Delta writes the files again here, also where the table has deletion vectors.
+    rules = replace(change.rules, mode=Mode.COPY_ON_WRITE)
+    plan = plan_delete(change.touched_files(files, delete=rows), rules=rules, reads=reads)
     return plan.finish(change.write(plan), now=now), plan.needs_change_files
 
 
@@ -96,9 +100,11 @@ def _all_match(frame: DataFrame, wanted: Condition) -> DataFrame:
     return frame.where(F.when(matches, F.lit(True)).otherwise(raised))
 
 
-def _metrics(outcome: Outcome, files: Any) -> dict[str, str]:
-    from twinlake.spark.figures import write_metrics
-
+def _metrics(
+    outcome: Outcome, files: tuple[AddFile, ...], changes: tuple[AddCDCFile, ...]
+) -> dict[str, str]:
+    """Rows that were written again count as output, as in Delta."""
     kept = ("numDeletedRows", "numCopiedRows", "numRemovedFiles", "numRemovedBytes")
     removed = {name: value for name, value in outcome.metrics.items() if name in kept}
-    return {**write_metrics(files), **removed}
+    added = {"numAddedChangeFiles": str(len(outcome.changes) + len(changes))}
+    return {**write_metrics((*outcome.adds, *files)), **removed, **added}

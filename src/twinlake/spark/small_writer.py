@@ -26,6 +26,7 @@ _LEAVES: Final = frozenset({"LocalRelation", "Range", "OneRowRelation"})
 # Nodes that give no more rows than they take, and whose cost is that of their expressions.
 _INNER: Final = frozenset({"Project", "Filter", "LocalLimit", "GlobalLimit", "Union"})
 _MAX_NODES: Final = 12
+_CATALYST: Final = "org.apache.spark.sql.catalyst"
 
 
 def small_batches(frame: DataFrame) -> Iterator[pa.RecordBatch] | None:
@@ -39,18 +40,18 @@ def small_batches(frame: DataFrame) -> Iterator[pa.RecordBatch] | None:
     if names is None or plan.stats().sizeInBytes() >= SMALL_BYTES:
         return None
     jvm: Any = frame.sparkSession._jvm
-    catalyst = jvm.org.apache.spark.sql.catalyst
     if names == ["LocalRelation"]:
         rows = plan.data().iterator()
     elif names == ["Project", "OneRowRelation"] and not plan.containsPattern(
-        catalyst.trees.TreePattern.PLAN_EXPRESSION()
+        _java(jvm, f"{_CATALYST}.trees.TreePattern").PLAN_EXPRESSION()
     ):
         expressions = plan.projectList()
-        projection = catalyst.expressions.InterpretedUnsafeProjection.createProjection(expressions)
+        interpreted = _java(jvm, f"{_CATALYST}.expressions.InterpretedUnsafeProjection")
+        projection = interpreted.createProjection(expressions)
         projection.initialize(0)
-        one = jvm.java.util.ArrayList()
-        one.add(projection.apply(catalyst.InternalRow.empty()))
-        rows = jvm.scala.jdk.javaapi.CollectionConverters.asScala(one.iterator())
+        one = _java(jvm, "java.util.ArrayList")()
+        one.add(projection.apply(_java(jvm, f"{_CATALYST}.InternalRow").empty()))
+        rows = _java(jvm, "scala.jdk.javaapi.CollectionConverters").asScala(one.iterator())
     else:
         rows = execution.executedPlan().executeCollectIterator()._2()
     return iter(_to_arrow(jvm, rows, execution.analyzed().schema()))
@@ -75,12 +76,17 @@ def _names(plan: Any) -> list[str] | None:
     return names
 
 
+def _java(jvm: Any, name: str) -> Any:
+    """A class by its whole name: one question to Java instead of one for each package."""
+    return getattr(jvm, name)
+
+
 def _to_arrow(jvm: Any, rows: Any, schema: Any) -> list[pa.RecordBatch]:
     """Rows of Spark's own kind as Arrow, by the code that feeds Python workers too."""
     import pyarrow as pa
 
-    package = jvm.org.apache.spark.sql.execution.arrow
-    converters = getattr(getattr(package, "ArrowConverters$"), "MODULE$")
+    found = _java(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$")
+    converters = getattr(found, "MODULE$")
     # The zone is only a label on instants; large types are cast anyway.
     streams = converters.toBatchWithSchemaIterator(
         rows, schema, _BATCH_ROWS, _BATCH_BYTES, "UTC", False, False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from twinlake.commit import Operation, OperationName
-from twinlake.commit.plans import ChangeType, TableRules, plan_update
+from twinlake.commit.plans import ChangeType, Mode, TableRules, Written, plan_update
 from twinlake.commit.readset import ReadSet
 from twinlake.spark.assignments import assigned
 from twinlake.spark.changing import CHANGE_TYPE, RowChange, collect_positions
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["update"]
 
+_MATCHED: Final = "__twinlake_matched"
+
 
 def update(
     spark: SparkSession,
@@ -32,13 +34,15 @@ def update(
     assignments: Mapping[str, str | Column],
     condition: str | Column | None = None,
     *,
+    alias: str | None = None,
     options: CommitOptions | None = None,
 ) -> int:
     """Give columns new values in the rows for which the condition is true; returns how many."""
     started = time.monotonic()
     TableRules.of(table.metadata).refuse_row_loss("UPDATE")
-    wanted = Condition.of(spark, table, "true" if condition is None else condition, "UPDATE")
-    parameters = {} if condition is None else {"predicate": [wanted.sql]}
+    chosen = "true" if condition is None else condition
+    wanted = Condition.of(spark, table, chosen, "UPDATE", alias=alias)
+    parameters = {} if condition is None else {"predicate": [wanted.shown]}
     change = RowChange(spark, table, Operation(name=OperationName.UPDATE, parameters=parameters))
     if options is not None:
         change.options = options
@@ -57,26 +61,54 @@ def _outcome(
     whole = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
     # Resolved before anything runs: a wrong assignment must not cost a scan.
     assigned(whole, change.after, assignments)
-    rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
+    with change.timed("scan"):
+        rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
     plan = plan_update(change.touched_files(files, update=rows), rules=change.rules, reads=reads)
-    updated = _updated(change, plan, assignments) if plan.updated_rows else None
-    images = None
-    if updated is not None and plan.needs_change_files:
-        from pyspark.sql import functions as F
-
-        # The new values go to two places and must be the same in both.
-        updated = updated.localCheckpoint()
-        images = updated.withColumn(CHANGE_TYPE, F.lit(str(ChangeType.UPDATE_POSTIMAGE)))
-    written = change.write(plan, changed=updated, change_rows=images)
+    with change.timed("rewrite"):
+        written = _write(change, plan, wanted, assignments) if plan.steps else Written()
     return plan.finish(written, now=change.table.runtime.clock.now_ms())
 
 
-def _updated(
-    change: RowChange, plan: RowPlan, assignments: Mapping[str, str | Column]
-) -> DataFrame:
-    """The matched rows, found again by position, with their new values."""
+def _write(
+    change: RowChange,
+    plan: RowPlan,
+    wanted: Condition,
+    assignments: Mapping[str, str | Column],
+) -> Written:
+    from pyspark.sql import functions as F
+
+    in_place = change.rules.mode is Mode.COPY_ON_WRITE
+    rows = _rewritten(change, plan, wanted) if in_place else _matched(change, plan)
+    frame = assigned(rows, change.after, assignments, only=F.col(_MATCHED))
+    frame = enforce(frame, change.after)
+    images = None
+    if plan.needs_change_files:
+        # The new values go to two places and must be the same in both.
+        frame = frame.localCheckpoint()
+        kind = F.lit(str(ChangeType.UPDATE_POSTIMAGE))
+        images = frame.where(_MATCHED).withColumn(CHANGE_TYPE, kind)
+    return change.write(plan, changed=frame, change_rows=images, changed_holds_copied=in_place)
+
+
+def _matched(change: RowChange, plan: RowPlan) -> DataFrame:
+    """The rows to update, found again by position."""
+    from pyspark.sql import functions as F
+
     rows = {step.file.add.path: step.file.update for step in plan.steps}
     found = change.rows_at(rows, row_ids=plan.materialise_row_ids)
-    frame = assigned(found, change.after, assignments)
     # Updated rows were last changed by this commit, whatever version they came from.
-    return enforce(frame.drop(ROW_COMMIT_VERSION), change.after)
+    return found.drop(ROW_COMMIT_VERSION).withColumn(_MATCHED, F.lit(True))
+
+
+def _rewritten(change: RowChange, plan: RowPlan, wanted: Condition) -> DataFrame:
+    """All rows of the touched files: updated ones and others stay together in their new file."""
+    from pyspark.sql import functions as F
+
+    files = change.only(step.file.add.path for step in plan.steps)
+    scan = Scan(snapshot=change.snapshot, files=files, row_ids=plan.materialise_row_ids)
+    found = scan.frame(change.spark)
+    flagged = found.withColumn(_MATCHED, F.coalesce(wanted.column, F.lit(False)))
+    if not plan.materialise_row_ids:
+        return flagged
+    kept = F.when(~F.col(_MATCHED), F.col(ROW_COMMIT_VERSION))
+    return flagged.withColumn(ROW_COMMIT_VERSION, kept)

@@ -291,12 +291,17 @@ class _Rows:
         options = self.options
         parameters: dict[str, Any] = {
             "mode": options.shown_mode,
-            "partitionBy": list(self.table.metadata.partition_columns)
-            if options.partition_by is None
-            else list(options.partition_by),
+            # What the call said, not what the table has: so does Delta.
+            "partitionBy": list(options.partition_by or ()),
         }
         if options.replace_where is not None:
             parameters["predicate"] = options.replace_where
+        flags = {
+            "canMergeSchema": options.merge_schema,
+            "canOverwriteSchema": options.overwrite_schema,
+            "isDynamicPartitionOverwrite": options.dynamic,
+        }
+        parameters |= {name: True for name, on in flags.items() if on}
         return Operation(name=OperationName.WRITE, parameters=parameters)
 
     def _commit(

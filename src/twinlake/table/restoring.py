@@ -50,18 +50,25 @@ def restore_snapshot(
     policy: str,
     runtime: Runtime,
     hooks: Iterable[PostCommitHook],
+    timestamp: str | None = None,
+    user_metadata: str | None = None,
 ) -> CommitResult:
-    """Commit the state of ``target`` on top of ``current``; the protocol never comes down."""
+    """Commit the state of ``target`` on top of ``current``; the protocol never comes down.
+
+    ``timestamp`` is the time that was asked for, where it was one and not a version.
+    """
+    asked = {"version": target.version if timestamp is None else None, "timestamp": timestamp}
     # Files that must not be followed can still be removed: restoring is how to be rid of them.
     plan = plan_restore(adds_from(current.add_files()), target.adds())
     outcome = plan.finish(now=runtime.clock.now_ms(), missing=_missing(current, plan, runtime))
     operation = Operation(
         name=OperationName.RESTORE,
-        parameters={"version": target.version, "timestamp": None},
+        parameters=asked,
         metrics=outcome.metrics,
     )
     options = CommitOptions(
         policy=policy,
+        user_metadata=user_metadata,
         # Files that somebody appends meanwhile are none of the version that is asked for.
         isolation=IsolationLevel.SERIALIZABLE,
         system_domains=frozenset(_RESTORED_DOMAINS),

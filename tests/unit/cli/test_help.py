@@ -11,7 +11,19 @@ import pytest
 from tests.unit.cli.running import run
 from twinlake.cli import COMMANDS, main
 
-NOW = ["show", "history", "files", "features", "diff", "log", "alter", "restore", "vacuum", "demo"]
+NOW = [
+    "show",
+    "history",
+    "files",
+    "features",
+    "diff",
+    "log",
+    "alter",
+    "restore",
+    "optimize",
+    "vacuum",
+    "demo",
+]
 
 
 def test_the_commands_are_these() -> None:

@@ -7,10 +7,11 @@ from twinlake.cli.commands.features import features
 from twinlake.cli.commands.files import files
 from twinlake.cli.commands.history import history
 from twinlake.cli.commands.log import log
+from twinlake.cli.commands.optimize import optimize
 from twinlake.cli.commands.restore import restore
 from twinlake.cli.commands.show import show
 from twinlake.cli.commands.vacuum import vacuum
 
 __all__ = ["COMMANDS"]
 
-COMMANDS = (show, history, files, features, diff, log, alter, restore, vacuum, demo)
+COMMANDS = (show, history, files, features, diff, log, alter, restore, optimize, vacuum, demo)

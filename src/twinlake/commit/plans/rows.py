@@ -385,7 +385,12 @@ def _delete_metrics(tally: _Tally) -> dict[str, int | None]:
 
 
 def _update_metrics(tally: _Tally) -> dict[str, int | None]:
-    return {**tally.files(), "numUpdatedRows": tally.plan.updated_rows}
+    # Unlike DELETE, Delta counts a file that only got another vector as removed here.
+    return {
+        **tally.files(),
+        "numRemovedFiles": len(tally.removes),
+        "numUpdatedRows": tally.plan.updated_rows,
+    }
 
 
 def _merge_metrics(tally: _Tally) -> dict[str, int | None]:

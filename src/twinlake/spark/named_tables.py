@@ -1,0 +1,89 @@
+"""Names of tables as a session means them: which file holds them, and where new tables go."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from twinlake.errors import Code, UserError
+from twinlake.spark.session import check_session, session_conf, settings_of
+from twinlake.storage import parse_location
+from twinlake.table import Names, Table, default_catalog_path
+from twinlake.table.naming import split_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from twinlake.table import TableName
+
+__all__ = ["Place", "exists_at", "locate", "managed_location", "missing_table", "names_of", "plain"]
+
+_CATALOG: Final = "spark.twinlake.catalog"
+_WAREHOUSE: Final = "spark.sql.warehouse.dir"
+#: How Spark calls its own catalog; code that spells names in full keeps working.
+_SPARK_CATALOG: Final = "spark_catalog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a table is, and the name it was asked for by."""
+
+    location: str
+    name: str | None = None
+
+
+def names_of(spark: SparkSession) -> Names:
+    """The catalog of names of the session; bare names are in its current database."""
+    check_session(spark)
+    file = session_conf(spark, _CATALOG, "") or default_catalog_path(os.environ)
+    return Names(file, namespace=spark.catalog.currentDatabase())
+
+
+def plain(name: str) -> str:
+    """A name without Spark's own catalog before it.
+
+    >>> plain("spark_catalog.sales.orders"), plain("sales.orders")
+    ('sales.orders', 'sales.orders')
+    """
+    parts = split_name(name)
+    if len(parts) > 2 and parts[0].lower() == _SPARK_CATALOG:
+        return ".".join("`" + p.replace("`", "``") + "`" if "." in p else p for p in parts[1:])
+    return name
+
+
+def locate(spark: SparkSession, name: str) -> Place:
+    """Where the table with a name is; ``delta.`/path``` names its own place."""
+    names, wanted = names_of(spark), plain(name)
+    full = names.parse(wanted)
+    by_path = full.namespace == "delta" and "/" in full.table
+    if not by_path and not names.exists(wanted):
+        raise missing_table(name, f"{names.file.path} has no table of that name")
+    location = names.locate(wanted)
+    if not exists_at(spark, location):
+        raise missing_table(name, f"there is no Delta log at {location}")
+    return Place(location=location, name=None if by_path else str(full))
+
+
+def exists_at(spark: SparkSession, location: str) -> bool:
+    """Whether there is a table, asked with the session's store settings."""
+    return Table.exists(location, options=settings_of(spark, location).options or None)
+
+
+def managed_location(spark: SparkSession, name: TableName) -> str:
+    """Where a table goes that was given a name and no place, as Spark lays out its warehouse."""
+    warehouse = session_conf(spark, _WAREHOUSE, "spark-warehouse").rstrip("/")
+    folder = "" if name.namespace == "default" else f"{name.namespace}.db/"
+    return parse_location(f"{warehouse}/{folder}{name.table}").url
+
+
+def missing_table(asked: str, why: str) -> UserError:
+    """What Delta says of a path or name without a table."""
+    return UserError(
+        Code.TABLE_NOT_FOUND,
+        f"`{asked}` is not a Delta table.",
+        why=why,
+        fix="Check the spelling, or create the table with DeltaTable.create(spark).",
+        delta_class="DELTA_MISSING_DELTA_TABLE",
+        fields={"table": asked},
+    )

@@ -1,0 +1,441 @@
+"""The same code with ``delta.tables.DeltaTable`` and with ours, side by side (policy ``minimal``).
+
+Every scenario runs once with each package on a table of its own and returns what it saw; both have
+to see the same. Only what cannot be equal is left out: times, sizes in bytes, ids and engines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+_CONF = {"spark.twinlake.upgradePolicy": "minimal"}
+#: Metrics that say how long it took, how many bytes it was, or how Delta went about it.
+_VARYING = re.compile(r"(?i)bytes|timems|filessize|size|numfiles$|numaddedfiles|directories")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two packages, with a folder of its own."""
+
+    api: Any
+    spark: SparkSession
+    folder: Path
+
+    def path(self, name: str = "t") -> str:
+        return str(self.folder / name)
+
+    def name(self, name: str) -> str:
+        return f"{name}_{self.folder.name}"
+
+    def new(self, name: str = "t", **properties: str) -> Any:
+        """A small table with rows in two commits."""
+        builder = self.api.DeltaTable.create(self.spark).location(self.path(name))
+        builder.addColumn("id", "INT", nullable=False, comment="key").addColumn("d", "STRING")
+        for key, value in properties.items():
+            builder.property(key.replace("__", "."), value)
+        table = builder.execute()
+        self.append(name, "VALUES (1, 'a'), (2, 'b')")
+        self.append(name, "VALUES (3, 'c')")
+        return table
+
+    def append(self, name: str, values: str) -> None:
+        """Rows written by Delta on both sides: what is compared is everything else."""
+        self.spark.sql(f"INSERT INTO delta.`{self.path(name)}` {values}")
+
+
+@pytest.fixture(scope="module")
+def sides(
+    delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Side, Side]]:
+    import delta.tables as theirs
+
+    import twinlake.spark as ours
+
+    ours_at, theirs_at = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
+    settings = {**_CONF, "spark.twinlake.catalog": str(ours_at / "names.db")}
+    for key, value in settings.items():
+        delta_spark.conf.set(key, value)
+    yield Side(ours, delta_spark, ours_at), Side(theirs, delta_spark, theirs_at)
+    for key in settings:
+        delta_spark.conf.unset(key)
+
+
+def rows(frame: DataFrame) -> list[Any]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def schema(frame: DataFrame) -> Any:
+    return json.loads(frame.schema.json())
+
+
+def history(table: Any, limit: int | None = None) -> list[Any]:
+    """The history without what must differ."""
+    seen = []
+    for row in table.history(limit).collect():
+        parameters = {k: _plain(v) for k, v in (row.operationParameters or {}).items()}
+        metrics = {
+            k: None if _VARYING.search(k) else v
+            for k, v in (row.operationMetrics or {}).items()
+            if not k.endswith("TimeMs")
+        }
+        seen.append(
+            (row.version, row.operation, parameters, metrics, row.readVersion, row.isBlindAppend)
+        )
+    return seen
+
+
+def _plain(value: str | None) -> Any:
+    """A parameter without the numbers of columns, JSON parsed."""
+    if value is None:
+        return None
+    text = re.sub(r"#\d+L?", "#", value)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def detail(table: Any) -> dict[str, Any]:
+    row = table.detail().collect()[0].asDict()
+    for key in ("id", "location", "createdAt", "lastModified", "sizeInBytes", "name"):
+        assert row.pop(key) is not None or key == "name"
+    return {key: sorted(v) if isinstance(v, list) else v for key, v in row.items()}
+
+
+def _views(side: Side) -> Any:
+    table = side.new()
+    frame = table.history()
+    return (
+        schema(frame),
+        schema(table.detail()),
+        history(table),
+        history(table, 1),
+        history(table, 0),
+        history(table, -1),
+        detail(table),
+        rows(table.toDF()),
+        schema(table.toDF()),
+        rows(table.alias("q").toDF().select("q.id")),
+    )
+
+
+def _row_changes(side: Side) -> Any:
+    from pyspark.sql import functions as F
+
+    table = side.new("changes")
+    assert table.delete("id = 1") is None
+    assert table.update("id = 2", {"d": "concat(d, '!')"}) is None
+    table.update(set={"d": F.lit("z")})
+    table.alias("q").delete(F.col("q.id") == 3)
+    source = side.spark.createDataFrame([(2, "new"), (9, "nine")], "id INT, d STRING")
+    merged = (
+        table.alias("t")
+        .merge(source.alias("s"), "t.id = s.id")
+        .whenMatchedUpdate(set={"d": "s.d"})
+        .whenNotMatchedInsertAll()
+        .execute()
+    )
+    return rows(table.toDF()), schema(merged), rows(merged), [h[:2] for h in history(table)]
+
+
+def _restore(side: Side) -> Any:
+    table = side.new("restore")
+    table.delete()
+    times = [row.timestamp for row in table.history().orderBy("version").collect()]
+    first = table.restoreToVersion(1)
+    seen = [schema(first), rows(table.toDF())]
+    table.restoreToTimestamp(str(times[2]))
+    seen.append(rows(table.toDF()))
+    told = history(table)
+    told[0][2]["timestamp"] = told[0][2]["timestamp"] == str(times[2]).rstrip("0")
+    return [*seen, told[:2]]
+
+
+def _protocol(side: Side) -> Any:
+    table = side.new("protocol")
+    table.upgradeTableProtocol(1, 1)
+    table.upgradeTableProtocol(1, 5)
+    table.addFeatureSupport("deletionVectors")
+    seen = [detail(table), history(table, 3)]
+    table.dropFeatureSupport("vacuumProtocolCheck") if False else None
+    return seen
+
+
+def _vacuum(side: Side) -> Any:
+    table = side.new("vacuum")
+    table.delete("id = 3")
+    first = table.vacuum()
+    side.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        table.vacuum(0)
+    finally:
+        side.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    return schema(first), rows(first), history(table, 4), rows(table.toDF())
+
+
+def _optimize(side: Side) -> Any:
+    table = side.new("optimize")
+    done = table.optimize().executeCompaction()
+    row = done.collect()[0]
+    return (
+        schema(done),
+        (row.metrics.numFilesAdded, row.metrics.numFilesRemoved, row.metrics.totalConsideredFiles),
+        rows(table.toDF()),
+        [h[:2] for h in history(table, 1)],
+    )
+
+
+def _builders(side: Side) -> Any:
+    from pyspark.sql.types import StructType
+
+    make = side.api.DeltaTable
+    generator = side.api.IdentityGenerator if hasattr(side.api, "IdentityGenerator") else None
+    table = (
+        make.createOrReplace(side.spark)
+        .location(side.path("built"))
+        .addColumn("id", "BIGINT", generatedByDefaultAs=generator(start=5, step=2))
+        .addColumn("v", "VARCHAR(9)", comment="text")
+        .addColumn("n", "INT", nullable=False)
+        .addColumn("twice", "INT", generatedAlwaysAs="n * 2")
+        .addColumns(StructType.fromDDL("p DATE, s STRUCT<a: INT>"))
+        .partitionedBy("p")
+        .comment("a table")
+        .property("delta.enableDeletionVectors", "true")
+        .property("team", "orders")
+        .execute()
+    )
+    seen = [detail(table), schema(table.toDF()), history(table)]
+    replaced = (
+        make.replace(side.spark)
+        .location(side.path("built"))
+        .addColumn("x", "STRING")
+        .clusterBy("x")
+        .execute()
+    )
+    seen += [detail(replaced), history(replaced, 1), rows(replaced.toDF())]
+    again = make.replace(side.spark).location(side.path("built")).addColumn("x", "STRING").execute()
+    return [*seen, detail(again), history(again, 1)]
+
+
+def _names(side: Side) -> Any:
+    make, name = side.api.DeltaTable, side.name("named")
+    table = make.create(side.spark).tableName(name).addColumn("x", "INT").execute()
+    made = make.createIfNotExists(side.spark).tableName(name).addColumn("y", "INT").execute()
+    replaced = make.createOrReplace(side.spark).tableName(name).addColumn("y", "INT").execute()
+    found = make.forName(side.spark, name.upper())
+    by_path = make.forName(side.spark, f"delta.`{side.path()}`")
+    return [
+        *(history(each) for each in (table, made, replaced, found)),
+        schema(found.toDF()),
+        rows(by_path.toDF()),
+        found.detail().collect()[0]["name"].endswith(f"default.{name}"),
+    ]
+
+
+def _defaults(side: Side) -> Any:
+    settings = {
+        "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
+        "spark.databricks.delta.properties.defaults.minWriterVersion": "5",
+        "spark.databricks.delta.commitInfo.userMetadata": "a note",
+    }
+    for key, value in settings.items():
+        side.spark.conf.set(key, value)
+    try:
+        builder = side.api.DeltaTable.create(side.spark).location(side.path("defaults"))
+        table = builder.addColumn("x", "INT").execute()
+        table.delete()
+        notes = [row.userMetadata for row in table.history().collect()]
+    finally:
+        for key in settings:
+            side.spark.conf.unset(key)
+    return detail(table), history(table)[-1], notes[-1]
+
+
+def _questions(side: Side) -> Any:
+    ask = side.api.DeltaTable.isDeltaTable
+    inside = f"{side.path()}/x=1"
+    quoted = f"delta.`{side.path()}`"
+    return [
+        ask(side.spark, it) for it in (side.path(), inside, side.path("no"), quoted, "nope", "t t")
+    ]
+
+
+SCENARIOS: dict[str, Callable[[Side], Any]] = {
+    "views": _views,
+    "row-changes": _row_changes,
+    "restore": _restore,
+    "protocol": _protocol,
+    "vacuum": _vacuum,
+    "optimize": _optimize,
+    "builders": _builders,
+    "names": _names,
+    "defaults": _defaults,
+    "questions": _questions,
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS.keys())
+def test_the_same_code_sees_the_same(
+    sides: tuple[Side, Side], scenario: Callable[[Side], Any]
+) -> None:
+    ours, theirs = (scenario(side) for side in sides)
+    assert ours == theirs
+
+
+def _create(side: Side, name: str = "wrong") -> Any:
+    return side.api.DeltaTable.create(side.spark).location(side.path(name))
+
+
+def _for_path(side: Side, name: str = "t") -> Any:
+    return side.api.DeltaTable.forPath(side.spark, side.path(name))
+
+
+def _x(side: Side) -> Any:
+    return _create(side).addColumn("x", "INT")
+
+
+MISTAKES: dict[str, Callable[[Side], Any]] = {
+    "no-table-at-path": lambda s: _for_path(s, "nowhere"),
+    "no-table-of-name": lambda s: s.api.DeltaTable.forName(s.spark, "nowhere"),
+    "no-table-in-quotes": lambda s: s.api.DeltaTable.forName(s.spark, f"delta.`{s.path('no')}`"),
+    "odd-name": lambda s: s.api.DeltaTable.forName(s.spark, "a b"),
+    "hadoop-conf": lambda s: s.api.DeltaTable.forPath(s.spark, s.path(), {"spark.x": "1"}),
+    "retention": lambda s: _for_path(s).vacuum(0),
+    "restore-late": lambda s: _for_path(s).restoreToVersion(99),
+    "restore-negative": lambda s: _for_path(s).restoreToVersion(-1),
+    "restore-early": lambda s: _for_path(s).restoreToTimestamp("2001-01-01"),
+    "restore-future": lambda s: _for_path(s).restoreToTimestamp("2101-01-01 00:00:00"),
+    "restore-nonsense": lambda s: _for_path(s).restoreToTimestamp("nonsense"),
+    "restore-type": lambda s: _for_path(s).restoreToVersion("1"),
+    "feature-type": lambda s: _for_path(s).addFeatureSupport(1),
+    "feature-unknown": lambda s: _for_path(s).addFeatureSupport("nope"),
+    "drop-unknown": lambda s: _for_path(s).dropFeatureSupport("nope"),
+    "drop-type": lambda s: _for_path(s).dropFeatureSupport("appendOnly", "yes"),
+    "versions": lambda s: _for_path(s).upgradeTableProtocol(1, 9),
+    "update-without-set": lambda s: _for_path(s).update("id = 1"),
+    "update-set-type": lambda s: _for_path(s).update("id = 1", {"d": 1}),
+    "update-column": lambda s: _for_path(s).update("id = 1", {"nope": "1"}),
+    "delete-column": lambda s: _for_path(s).delete("nope = 1"),
+    "delete-type": lambda s: _for_path(s).delete(1),
+    "merge-source": lambda s: _for_path(s).merge(None, "true"),
+    "create-there": lambda s: _create(s, "t").addColumn("x", "INT").execute(),
+    "create-nowhere": lambda s: s.api.DeltaTable.create(s.spark).addColumn("x", "INT").execute(),
+    "replace-missing": lambda s: (
+        s.api.DeltaTable.replace(s.spark).location(s.path("no")).addColumn("x", "INT").execute()
+    ),
+    "replace-missing-name": lambda s: (
+        s.api.DeltaTable.replace(s.spark).tableName("nowhere").addColumn("x", "INT").execute()
+    ),
+    "replace-columns": lambda s: s.api.DeltaTable.replace(s.spark).location(s.path()).execute(),
+    "other-columns": lambda s: (
+        s.api.DeltaTable.createOrReplace(s.spark).location(s.path()).addColumn("x", "INT").execute()
+    ),
+    "namespace": lambda s: (
+        s.api.DeltaTable.create(s.spark).tableName("nowhere.t").addColumn("x", "INT").execute()
+    ),
+    "column-twice": lambda s: _x(s).addColumn("X", "INT").execute(),
+    "all-partitioned": lambda s: _x(s).partitionedBy("x").execute(),
+    "partition-and-cluster": lambda s: (
+        _x(s).addColumn("y", "INT").partitionedBy("x").clusterBy("y").execute()
+    ),
+    "type": lambda s: _create(s).addColumn("x", "FOO").execute(),
+    "type-type": lambda s: _create(s).addColumn("x", 1),
+    "name-type": lambda s: _create(s).tableName(1),
+    "property-type": lambda s: _create(s).property("a", 1),
+    "partition-type": lambda s: _create(s).partitionedBy(["a", 1]),
+    "generated-twice": lambda s: _create(s).addColumn("x", "INT", True, "1", s.api.DeltaTable),
+    "generated-type": lambda s: _create(s).addColumn("x", "INT", generatedAlwaysAs=1),
+    "identity-step": lambda s: _create(s).addColumn(
+        "x", "BIGINT", generatedAlwaysAs=s.api.IdentityGenerator(1, 0)
+    ),
+    "identity-type": lambda s: (
+        _create(s).addColumn("x", "INT", generatedAlwaysAs=s.api.IdentityGenerator()).execute()
+    ),
+    "generated-mismatch": lambda s: (
+        _x(s).addColumn("y", "INT", generatedAlwaysAs="x || 'a'").execute()
+    ),
+    "generated-reference": lambda s: (
+        _x(s).addColumn("y", "INT", generatedAlwaysAs="nope").execute()
+    ),
+    "generated-random": lambda s: (
+        _x(s).addColumn("y", "DOUBLE", generatedAlwaysAs="rand()").execute()
+    ),
+    "generated-aggregate": lambda s: (
+        _x(s).addColumn("y", "BIGINT", generatedAlwaysAs="sum(x)").execute()
+    ),
+    "property-unknown": lambda s: _x(s).property("delta.nope", "1").execute(),
+    "append-only": lambda s: s.new("frozen", delta__appendOnly="true").delete(),
+}
+
+
+def _error(side: Side, mistake: Callable[[Side], Any]) -> tuple[set[type], str | None]:
+    """The PySpark and Python types it can be caught as, and Delta's error class."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import exceptions
+
+    kinds = (
+        *(ValueError, TypeError, Py4JJavaError),
+        *(exceptions.base.AnalysisException, exceptions.base.ParseException),
+        exceptions.base.IllegalArgumentException,
+        exceptions.base.UnsupportedOperationException,
+    )
+    with pytest.raises(Exception) as caught:
+        mistake(side)
+    error = caught.value
+    condition = error.getCondition() if hasattr(error, "getCondition") else None
+    if condition is None:
+        named = re.search(r"Exception: \[(DELTA_\w+)\]", str(error))
+        condition = named.group(1) if named else None
+    return {kind for kind in kinds if isinstance(error, kind)}, condition
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES.keys())
+def test_the_same_mistake_is_the_same_error(
+    sides: tuple[Side, Side], mistake: Callable[[Side], Any]
+) -> None:
+    for side in sides:
+        if not side.api.DeltaTable.isDeltaTable(side.spark, side.path()):
+            side.new()
+    ours, theirs = (_error(side, mistake) for side in sides)
+    assert ours == theirs
+
+
+def test_what_comes_later_is_refused(sides: tuple[Side, Side]) -> None:
+    from pyspark.errors import UnsupportedOperationException
+
+    side = sides[0]
+    table = side.new("later")
+    calls: list[Callable[[], Any]] = [
+        lambda: table.generate("symlink_format_manifest"),
+        lambda: table.clone(side.path("copy")),
+        lambda: table.cloneAtVersion(0, side.path("copy")),
+        lambda: table.cloneAtTimestamp("2026-01-01", side.path("copy")),
+        lambda: side.api.DeltaTable.convertToDelta(side.spark, "parquet.`/data`"),
+        lambda: table.optimize().executeZOrderBy("id"),
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedOperationException, match="is not there yet"):
+            call()
+
+
+def test_a_handle_follows_the_table(sides: tuple[Side, Side]) -> None:
+    side = sides[0]
+    table = side.new("moving")
+    side.append("moving", "VALUES (4, 'd')")
+    assert len(rows(table.toDF())) == 4
+    assert table.history(1).collect()[0].version == 3
