@@ -12,13 +12,22 @@ from rich.console import Console
 from benchmarks.cases import CASES
 from benchmarks.harness import FULL, QUICK, ROOT, CaseResult, Plan, WrongResult
 from benchmarks.report import machine, print_results, write_json, write_plot
+from benchmarks.spark_cases import SPARK_CASES, run_spark
+from benchmarks.spark_process import SparkMissing
 
 RESULTS = ROOT / "benchmarks" / "results"
 PARTIAL = ROOT / "benchmarks" / "out"
+GROUPS = {"log": tuple(CASES), "spark": tuple(SPARK_CASES)}
+"""What may be said for all the cases of a part."""
 
 
 @click.command()
-@click.option("--only", type=click.Choice(list(CASES)), multiple=True, help="Run these cases only.")
+@click.option(
+    "--only",
+    type=click.Choice([*GROUPS, *CASES, *SPARK_CASES]),
+    multiple=True,
+    help="Run these cases, or all cases of a part, only.",
+)
 @click.option("--runs", type=click.IntRange(1), default=7, show_default=True, help="Runs a side.")
 @click.option("--quick", is_flag=True, help="Tables and loops a tenth of the size.")
 @click.option(
@@ -37,13 +46,18 @@ def main(only: tuple[str, ...], runs: int, quick: bool, out: Path | None) -> Non
         say=lambda text: console.print(text, highlight=False),
     )
     about = {**machine(), "runs": runs, "quick": quick}
+    chosen = {name for given in only or GROUPS for name in GROUPS.get(given, (given,))}
     results: list[CaseResult] = []
     try:
         for name, case in CASES.items():
-            if not only or name in only:
+            if name in chosen:
                 start = time.perf_counter()
                 results += case.run(plan)
                 plan.say(f"{name}: {time.perf_counter() - start:.0f} s")
+        if on_spark := [name for name in SPARK_CASES if name in chosen]:
+            results += run_spark(plan, on_spark)
+    except SparkMissing as error:
+        plan.say(f"the Spark part did not run: {error}")
     except WrongResult as error:
         console.print(f"wrong result: {error}", markup=False, highlight=False)
         sys.exit(1)

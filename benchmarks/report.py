@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import CaseResult, Figure, Row
 
-_PACKAGES = ("twinlake", "pyarrow", "msgspec", "obstore", "deltalake")
+_PACKAGES = ("twinlake", "pyarrow", "msgspec", "obstore", "deltalake", "pyspark")
 
 
 def machine() -> dict[str, Any]:
@@ -29,8 +29,15 @@ def machine() -> dict[str, Any]:
         "load": [round(load, 2) for load in os.getloadavg()],
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def print_results(results: Sequence[CaseResult], about: dict[str, Any], console: Console) -> None:
@@ -40,15 +47,14 @@ def print_results(results: Sequence[CaseResult], about: dict[str, Any], console:
         table.add_column(name, justify="left" if name in ("what", "") else "right")
     for result in results:
         for row in result.rows:
-            bar = "" if row.bar is None else f"{row.bar:.1f}"
             style = {"MISS": "bold red", "pass": "green"}.get(row.verdict, "")
             table.add_row(
                 row.what,
                 _figure(row.ours, row.unit),
                 _figure(row.peer, row.unit),
                 f"{row.best_ratio:.2f}",
-                f"{row.ratio:.2f}",
-                bar,
+                _ratio(row),
+                _bar(row),
                 row.verdict,
                 style=style,
             )
@@ -62,6 +68,17 @@ def print_results(results: Sequence[CaseResult], about: dict[str, Any], console:
         f"load average before the run {about['load'][0]}",
         highlight=False,
     )
+
+
+def _ratio(row: Row) -> str:
+    spread = f" \\[{min(row.ratios):.2f}-{max(row.ratios):.2f}]" if row.ratios else ""
+    return f"{row.ratio:.2f}{spread}"
+
+
+def _bar(row: Row) -> str:
+    if row.limit is not None:
+        return f"{row.limit:.0f} {row.unit}"
+    return "" if row.bar is None else f"{row.bar:.1f}"
 
 
 def _figure(figure: Figure, unit: str) -> str:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.spark
 VECTORS = "delta.enableDeletionVectors"
 FEED = "delta.enableChangeDataFeed"
 TRACKING = "delta.enableRowTracking"
+THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 KEYED = "id BIGINT, v STRING"
@@ -52,11 +53,12 @@ class Case:
     properties: dict[str, str] = field(default_factory=dict)
     evolve: bool = False
     partition: str = ""
+    broadcast: bool = True
 
 
 CASES: dict[str, Case] = {
     "upsert": Case(),
-    "upsert-vectors": Case(properties={VECTORS: "true"}),
+    "upsert-from-large-source": Case(properties={VECTORS: "true"}, broadcast=False),
     "upsert-feed": Case(properties={FEED: "true"}),
     "upsert-vectors-feed-tracking": Case(
         properties={VECTORS: "true", FEED: "true", TRACKING: "true"}
@@ -264,7 +266,9 @@ def test_merge_does_what_delta_spark_does(
         shutil.copytree(tables.of(case), copy)
     before = _version(theirs)
     expected = _merge_by_delta(spark, case, theirs)
+    spark.conf.set(THRESHOLD, "10MB" if case.broadcast else "-1")
     result = _builder(spark, case, ours, spark.sql(case.source)).execute()
+    spark.conf.unset(THRESHOLD)
     assert result.collect() == expected
     assert _version(ours) == _version(theirs)
     if _version(theirs) != before:
@@ -356,10 +360,6 @@ MISTAKES: dict[str, tuple[Case, str]] = {
         ),
         "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
     ),
-    "unreachable": (
-        Case(steps=(("whenMatchedDelete", {}), ("whenMatchedUpdateAll", {}))),
-        "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
-    ),
 }
 
 
@@ -374,30 +374,65 @@ def test_merge_refuses_what_delta_spark_refuses(
         _merge_by_delta(spark, case, path)
     with pytest.raises(getattr(spark_errors, type(theirs.value).__name__)) as ours:
         _builder(spark, case, path, spark.sql(case.source)).execute()
-    if name != "unreachable":  # Spark's own parser says this first, in SQL.
-        assert theirs.value.getCondition() == condition
+    assert theirs.value.getCondition() == condition
     assert ours.value.getCondition() == condition
     assert _version(path) == before
 
 
-#: Delta Spark 4.4 raises this class without having a text for it, which PySpark cannot bear.
-UNRESOLVED: dict[str, Case] = {
-    "column-to-set": Case(steps=(("whenMatchedUpdate", {"set": {"nope": "s.v"}}),)),
-    "value": Case(steps=(("whenMatchedUpdate", {"set": {"v": "s.nope"}}),)),
-    "target-in-insert": Case(
-        steps=(("whenNotMatchedInsert", {"values": {"id": "s.id", "v": "t.v"}}),)
+UNRESOLVED = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+#: Delta Spark 4.4 has no text for the first class, which PySpark cannot bear, and of the second
+#: Spark's own parser knows first.
+UNUSABLE: dict[str, tuple[Case, str]] = {
+    "column-to-set": (
+        Case(steps=(("whenMatchedUpdate", {"set": {"nope": "s.v"}}),)),
+        UNRESOLVED,
     ),
-    "source-by-source": Case(steps=(("whenNotMatchedBySourceDelete", {"condition": "s.id = 1"}),)),
-    "source-lacks-column": Case(source="SELECT 2L AS id"),
+    "value": (Case(steps=(("whenMatchedUpdate", {"set": {"v": "s.nope"}}),)), UNRESOLVED),
+    "target-in-insert": (
+        Case(steps=(("whenNotMatchedInsert", {"values": {"id": "s.id", "v": "t.v"}}),)),
+        UNRESOLVED,
+    ),
+    "source-by-source": (
+        Case(steps=(("whenNotMatchedBySourceDelete", {"condition": "s.id = 1"}),)),
+        UNRESOLVED,
+    ),
+    "source-lacks-column": (Case(source="SELECT 2L AS id"), UNRESOLVED),
+    "unreachable": (
+        Case(steps=(("whenMatchedDelete", {}), ("whenMatchedUpdateAll", {}))),
+        "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    ),
+    "no-clause": (Case(steps=()), "DELTA_MERGE_MISSING_WHEN"),
 }
 
 
-@pytest.mark.parametrize("name", UNRESOLVED)
-def test_unknown_columns_are_analysis_errors(
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_unusable_clauses_are_analysis_errors(
     name: str, delta_spark: SparkSession, tables: Tables
 ) -> None:
-    case = UNRESOLVED[name]
-    path = tables.of(case)
+    case, condition = UNUSABLE[name]
+    source = delta_spark.sql(case.source)
     with pytest.raises(spark_errors.AnalysisException) as ours:
-        _builder(delta_spark, case, path, delta_spark.sql(case.source)).execute()
-    assert ours.value.getCondition() == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+        _builder(delta_spark, case, tables.of(case), source).execute()
+    assert ours.value.getCondition() == condition
+
+
+def test_source_is_read_once_and_columns_of_frames_are_understood(
+    delta_spark: SparkSession, tables: Tables, tmp_path: Path
+) -> None:
+    from pyspark.sql import functions as F
+
+    path = tmp_path / "table"
+    shutil.copytree(tables.of(Case()), path)
+    # Another answer each time it is asked: what is updated and inserted must still fit together.
+    source = delta_spark.range(6).select("id", F.expr("uuid()").alias("v")).where("rand() < 0.5")
+    target = scan(delta_spark, path)
+    request = MergeRequest(
+        source=source, condition=target["id"] == source["id"], clauses=(), target=target
+    )
+    builder = DeltaMergeBuilder(delta_spark, lambda: open_table(delta_spark, path), request)
+    (counts,) = (
+        builder.whenMatchedUpdate(set={"v": source["v"]}).whenNotMatchedInsertAll().execute()
+    ).collect()
+    rows = scan(delta_spark, path)
+    assert rows.count() == 3 + counts["num_inserted_rows"]
+    assert rows.where("length(v) = 36").count() == counts["num_affected_rows"]

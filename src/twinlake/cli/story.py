@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.cli.output import error_lines
+from twinlake.cli.spark_story import spark_story
 from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose, View
 from twinlake.cli.wording import protocol_text
 from twinlake.errors import ConflictError, UnsupportedFeature
@@ -90,8 +91,8 @@ _VECTORS: Final = _Chapter(
 )
 
 
-def story(folder: Path, *, kept: bool) -> Iterator[View]:
-    """The parts in order; the tables are made in ``folder``."""
+def story(folder: Path, *, kept: bool, rows: bool = True) -> Iterator[View]:
+    """The parts in order; the tables are made in ``folder``. ``rows``: also those on Spark."""
     path = folder / "orders"
     yield _opening(path)
     created = Table.create(path, _COLUMNS)
@@ -106,6 +107,8 @@ def story(folder: Path, *, kept: bool) -> Iterator[View]:
     settled, view = _two_writers(marked, path)
     yield view
     yield _restoring(settled, path)
+    if rows:
+        yield from spark_story(folder)
     yield _ending(path, kept=kept)
 
 

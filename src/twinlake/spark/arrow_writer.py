@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from twinlake.errors import Code, StorageError
 from twinlake.spark.arrow_files import ATTEMPT_COLUMN, FILE_COLUMN, WriteTask, decode_add
+from twinlake.spark.arrow_jobs import map_in_arrow
 from twinlake.spark.session import session_conf
 from twinlake.storage import OnDisk, decode_path, parse_location
 
@@ -53,7 +54,7 @@ class ArrowWriter:
         job = str(uuid4())
         task = WriteTask(target=target, job=job, compression=compression_of(spark))
         try:
-            rows = _mapped(frame, task).collect()
+            rows = map_in_arrow(frame, task, _SCHEMA).collect()
             adds = tuple(decode_add(row[FILE_COLUMN]) for row in rows)
             _check_visible(target, adds)
         except BaseException:
@@ -90,21 +91,6 @@ def delete_job(
         if left == 1 or quiet == 3:
             return
         time.sleep(_PAUSE)
-
-
-def _mapped(frame: DataFrame, task: WriteTask) -> DataFrame:
-    """The frame's batches through the task.
-
-    ``DataFrame.mapInArrow`` does the same, but it asks for pandas and trips over dots in names.
-    """
-    from pyspark.sql import DataFrame, functions
-    from pyspark.sql.udf import _create_udf
-    from pyspark.util import PythonEvalType
-
-    call: Any = _create_udf(cast("Any", task), _SCHEMA, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    columns = [functions.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
-    jdf = cast("Any", frame)._jdf.mapInArrow(call(*columns)._jc, False, None)
-    return DataFrame(jdf, frame.sparkSession)
 
 
 def _check_visible(target: FileTarget, adds: tuple[AddFile, ...]) -> None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["DeltaTable"]
 
 _NO_CONF: Final[Mapping[str, str]] = MappingProxyType({})
+_UNRESOLVED: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+"""What Spark calls a column that is not there; Delta leaves the columns of UPDATE to it."""
 _CANNOT_RESTORE: Final = {
     "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION": "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
@@ -239,14 +241,19 @@ class DeltaTable:
         values = check_assignments(set, "'set'")
         check_condition(condition)
         table = self._current()
-        update(
-            self._spark,
-            table,
-            self._without_alias(values, table),
-            condition,
-            alias=self._alias,
-            options=self._options(table),
-        )
+        try:
+            update(
+                self._spark,
+                table,
+                self._without_alias(values, table),
+                condition,
+                alias=self._alias,
+                options=self._options(table),
+            )
+        except UserError as error:
+            if error.code is Code.COLUMN_NOT_FOUND:
+                error.delta_class = _UNRESOLVED
+            raise
 
     def _without_alias(self, values: dict[str, Any], table: Table) -> dict[str, Any]:
         """Columns by their own names, also where they are written with the table's alias."""
@@ -340,11 +347,11 @@ class DeltaTable:
 
     def _moment(self, timestamp: str) -> tuple[int, str]:
         """A time as Spark reads it in the session's zone: milliseconds, and its text."""
-        row = self._spark.sql(
-            "SELECT unix_millis(try_cast(:at AS TIMESTAMP)), "
-            "CAST(try_cast(:at AS TIMESTAMP) AS STRING)",
-            args={"at": timestamp},
-        ).collect()[0]
+        from pyspark.sql import functions as F
+
+        moment = F.lit(timestamp).try_cast("timestamp")
+        one = self._spark.sql("SELECT 1")
+        row = one.select(F.unix_millis(moment), moment.cast("string")).collect()[0]
         if row[0] is None:
             raise UserError(
                 Code.INVALID_ARGUMENT,
@@ -353,9 +360,13 @@ class DeltaTable:
                 delta_class="DELTA_TIMESTAMP_INVALID",
                 fields={"timestamp": timestamp},
             )
-        return int(row[0]), str(row[1])
+        shown = str(row[1])
+        # As Java prints a timestamp, because that is what Delta puts into the history.
+        return int(row[0]), shown if "." in shown else f"{shown}.0"
 
     def _restore(self, table: Table, version: int, timestamp: str | None) -> DataFrame:
+        if version == table.version:
+            return nothing_frame(self._spark)
         target = load_snapshot(table.snapshot.store, version)
         result = restore_snapshot(
             table.snapshot,

@@ -79,29 +79,18 @@ def read_files(
 ) -> Any:
     """The analysed JVM plan of a Parquet scan over these files with this schema.
 
-    ``partitioned``: the folders are the Hive encoding of trailing columns of the schema.
+    ``partitioned``: the folders are the Hive encoding of trailing columns of the schema. Names
+    that begin with ``_`` or ``.`` must not be among the files: Spark drops them in silence.
     """
     reader = inner.read().schema(jvm_type(spark, schema))
     if not partitioned:
         # Also keeps folders that only look like partitions from becoming columns.
         reader = reader.option("recursiveFileLookup", "true")
-    listed: list[tuple[str, int]] = []
-    hidden: list[tuple[str, int]] = []
-    for key, size in zip(keys, sizes, strict=True):
-        name = key.rpartition("/")[2]
-        # Spark drops names like these from the list and says nothing.
-        (hidden if name.startswith(("_", ".")) else listed).append((key, size))
-    plans = []
-    if listed or not hidden:
-        scratch = _write_list(listed)
-        try:
-            plans.append(reader.parquet(_strings(spark, [scratch.as_uri()])))
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    if hidden:
-        plans.append(reader.parquet(_strings(spark, [key for key, _ in hidden])))
-    frame = plans[0] if len(plans) == 1 else plans[0].union(plans[1])
-    return frame.queryExecution().analyzed()
+    scratch = _write_list(list(zip(keys, sizes, strict=True)))
+    try:
+        return reader.parquet(_strings(spark, [scratch.as_uri()])).queryExecution().analyzed()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _write_list(files: Sequence[tuple[str, int]]) -> Path:

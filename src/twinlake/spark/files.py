@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from twinlake.schema import StructField
     from twinlake.storage import Store
 
-__all__ = ["STAGING_PREFIX", "FileTarget", "FileWriter"]
-
-STAGING_PREFIX = "_twinlake_staging-"
-"""Folders of the table's root in which the native writer works; VACUUM takes what is left."""
-
+__all__ = ["FileTarget", "FileWriter"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:

@@ -53,6 +53,7 @@ AUTO_MERGE: Final = "spark.databricks.delta.schema.autoMerge.enabled"
 
 _ACTION: Final = "__twinlake_action"
 _FROM_SOURCE: Final = "__twinlake_source"
+_SOURCE_ROW: Final = "__twinlake_source_row"
 _PARAMETERS: Final[Mapping[When, str]] = {
     When.MATCHED: "matchedPredicates",
     When.NOT_MATCHED: "notMatchedPredicates",
@@ -102,6 +103,10 @@ class _Merge:
     columns: MergeColumns
     target_only: Expr | None
     """What of the condition concerns the table alone, and so can skip files."""
+    source_rows: Observation = field(default_factory=lambda: _observation("source"))
+    inserted_rows: Observation = field(default_factory=lambda: _observation("inserted"))
+    kept: list[DataFrame] = field(default_factory=list)
+    """Frames that are held until the MERGE is over."""
 
     @staticmethod
     def of(spark: SparkSession, table: Table, request: MergeRequest) -> _Merge:
@@ -151,30 +156,33 @@ class _Merge:
         return any(clause.when is when for clause in self.clauses)
 
     def outcome(self) -> Outcome:
-        change = self.change
-        files, reads = self._files()
-        source_rows, inserted_rows = _observation("source"), _observation("inserted")
-        changed = self._changed(files, source_rows, inserted_rows)
         try:
-            found = _Found.of(changed, self.clauses)
-            touched = change.touched_files(files, delete=found.delete, update=found.update)
-            inserted = self._inserted(changed, inserted_rows)
-            nothing = not touched and not inserted and change.metadata is None
-            plan = plan_merge(
-                touched,
-                clauses=self.clauses,
-                source_rows=0 if nothing else self._source_rows(source_rows),
-                inserted_rows=inserted,
-                rules=change.rules,
-                reads=reads,
-                updated_by_source=found.updated_by_source,
-                deleted_by_source=found.deleted_by_source,
-            )
-            outcome = self._written(plan, changed)
+            outcome = self._outcome()
         finally:
-            _forget(changed)
+            for frame in self.kept:
+                _forget(frame)
         metrics = {key: value for key, value in outcome.metrics.items() if key != _UNTOLD}
         return replace(outcome, metrics=metrics)
+
+    def _outcome(self) -> Outcome:
+        change = self.change
+        files, reads = self._files()
+        changed = self._changed(files)
+        found = _Found.of(changed, self.clauses)
+        touched = change.touched_files(files, delete=found.delete, update=found.update)
+        inserted = self._inserted(changed)
+        nothing = not touched and not inserted and change.metadata is None
+        plan = plan_merge(
+            touched,
+            clauses=self.clauses,
+            source_rows=0 if nothing else self._source_rows(),
+            inserted_rows=inserted,
+            rules=change.rules,
+            reads=reads,
+            updated_by_source=found.updated_by_source,
+            deleted_by_source=found.deleted_by_source,
+        )
+        return self._written(plan, changed)
 
     def _files(self) -> tuple[pa.Table, ReadSet]:
         """The files that may hold rows the MERGE looks at, and what that means for conflicts."""
@@ -185,21 +193,8 @@ class _Merge:
             return files, ReadSet(whole_table=True, files=paths)
         return files, ReadSet(predicates=(expr,), files=paths)
 
-    def _changed(
-        self, files: pa.Table, source_rows: Observation, inserted_rows: Observation
-    ) -> DataFrame:
+    def _changed(self, files: pa.Table) -> DataFrame:
         """The rows that change, with what becomes of them; computed here, once."""
-        from pyspark.sql import functions as F
-
-        joined = self._joined(files, source_rows)
-        acted = joined.select("*", self._action().alias(_ACTION)).where(F.col(_ACTION).isNotNull())
-        rows = acted.select(*self._outputs(acted))
-        rows = self._generated(rows)
-        is_insert = F.col(_ACTION).isin(self._numbers(Then.INSERT))
-        counted = F.count(F.when(is_insert, True)).alias("rows")
-        return rows.observe(inserted_rows, counted).localCheckpoint(eager=True)
-
-    def _joined(self, files: pa.Table, source_rows: Observation) -> DataFrame:
         from pyspark.sql import functions as F
 
         change = self.change
@@ -210,38 +205,68 @@ class _Merge:
             row_ids=change.rules.row_tracking,
         )
         target = renumbered(change.spark, scan.frame(change.spark), self.template)
-        source = self.request.source.select("*", F.lit(True).alias(_FROM_SOURCE)).observe(
-            source_rows, F.count(F.lit(1)).alias("rows")
-        )
-        on = self.condition.column
-        matched, inserts, by_source = (self.has(when) for when in When)
-        if inserts and not matched and not by_source:
-            return source.join(target, on, "left_anti")
-        if by_source and not matched and not inserts:
-            return target.join(source, on, "left_anti")
-        kinds = {
-            (False, False): "inner",
-            (True, False): "right",
-            (False, True): "left",
-            (True, True): "full",
-        }
-        return target.join(source, on, kinds[inserts, by_source])
+        source = self.request.source.select("*", F.lit(True).alias(_FROM_SOURCE))
+        kinds = frozenset(when for when in When if self.has(when))
+        if kinds == {When.MATCHED, When.NOT_MATCHED} and _is_small(self.request.source):
+            return self._apart(target, source)
+        counted = source.observe(self.source_rows, F.count(F.lit(1)).alias("rows"))
+        joined = _joined(target, counted, self.condition.column, kinds)
+        acted = joined.select("*", self._action(kinds).alias(_ACTION))
+        rows = self._shaped(acted.where(F.col(_ACTION).isNotNull()), kinds)
+        return self._kept(self._counted(rows))
 
-    def _action(self) -> Column:
+    def _apart(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        """Matches and inserts one after the other, so that a small source can be broadcast.
+
+        In one outer join it could not be, and the whole table would be shuffled.
+        """
+        from pyspark.sql import functions as F
+
+        numbered = source.select("*", F.monotonically_increasing_id().alias(_SOURCE_ROW))
+        once = self._kept(numbered.observe(self.source_rows, F.count(F.lit(1)).alias("rows")))
+        matched, fresh = frozenset({When.MATCHED}), frozenset({When.NOT_MATCHED})
+        joined = target.join(F.broadcast(once), self.condition.column, "inner")
+        acted = joined.select("*", self._action(matched).alias(_ACTION))
+        # A pair that no clause takes is kept too: its source row is not to be inserted.
+        pairs = self._kept(self._shaped(acted, matched, _SOURCE_ROW))
+        seen = pairs.select(F.col(_SOURCE_ROW).alias("__twinlake_seen"))
+        left = once.join(seen, F.col(_SOURCE_ROW) == F.col("__twinlake_seen"), "left_anti")
+        chosen = left.select("*", self._action(fresh).alias(_ACTION))
+        rows = self._shaped(chosen.where(F.col(_ACTION).isNotNull()), fresh)
+        inserts = self._kept(self._counted(rows))
+        return pairs.where(F.col(_ACTION).isNotNull()).drop(_SOURCE_ROW).union(inserts)
+
+    def _shaped(self, acted: DataFrame, kinds: frozenset[When], *more: str) -> DataFrame:
+        return self._generated(acted.select(*self._outputs(acted, kinds), *more))
+
+    def _kept(self, frame: DataFrame) -> DataFrame:
+        """The frame, computed now and never again."""
+        kept = frame.localCheckpoint(eager=True)
+        self.kept.append(kept)
+        return kept
+
+    def _counted(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        is_insert = F.col(_ACTION).isin(self._numbers(Then.INSERT))
+        counted = F.count(F.when(is_insert, True)).alias("rows")
+        return rows.observe(self.inserted_rows, counted)
+
+    def _action(self, kinds: frozenset[When]) -> Column:
         """The number of the clause that a row falls to: the first that holds."""
         from pyspark.sql import functions as F
 
-        target, source = F.col(FILE_NUMBER).isNotNull(), F.col(_FROM_SOURCE).isNotNull()
-        kinds = {when for when in When if self.has(when)}
         # With one kind of clause the join itself has left only rows of that kind.
         alone = len(kinds) == 1
         sides = {
-            When.MATCHED: target & source,
-            When.NOT_MATCHED: ~target if not alone else F.lit(True),
-            When.NOT_MATCHED_BY_SOURCE: ~source if not alone else F.lit(True),
+            When.MATCHED: F.col(FILE_NUMBER).isNotNull() & F.col(_FROM_SOURCE).isNotNull(),
+            When.NOT_MATCHED: F.col(FILE_NUMBER).isNull(),
+            When.NOT_MATCHED_BY_SOURCE: F.col(_FROM_SOURCE).isNull(),
         }
         chain: Any = F
         for number, each in enumerate(self.columns.clauses):
+            if each.clause.when not in kinds:
+                continue
             holds = F.lit(True) if alone else sides[each.clause.when]
             if each.condition is not None:
                 holds = holds & each.condition.column
@@ -252,11 +277,14 @@ class _Merge:
     def _numbers(self, *wanted: Then) -> list[int]:
         return [number for number, clause in enumerate(self.clauses) if clause.then in wanted]
 
-    def _outputs(self, acted: DataFrame) -> list[Column]:
+    def _outputs(self, acted: DataFrame, kinds: frozenset[When]) -> list[Column]:
+        """The table's columns as the clauses make them, where the row was, and the clause."""
         from pyspark.sql import functions as F
 
         made = [
-            (number, each.values) for number, each in enumerate(self.columns.clauses) if each.values
+            (number, each.values)
+            for number, each in enumerate(self.columns.clauses)
+            if each.values and each.clause.when in kinds
         ]
         columns = []
         for position, wanted in enumerate(self.columns.metadata.schema):
@@ -297,18 +325,18 @@ class _Merge:
             *(made[n].alias(n) if n in made else F.col(quoted(n)) for n in rows.columns)
         )
 
-    def _inserted(self, changed: DataFrame, inserted_rows: Observation) -> int:
+    def _inserted(self, changed: DataFrame) -> int:
         from pyspark.sql import functions as F
 
         numbers = self._numbers(Then.INSERT)
         if not numbers:
             return 0
-        seen = _observed(inserted_rows)
+        seen = _observed(self.inserted_rows)
         return changed.where(F.col(_ACTION).isin(numbers)).count() if seen is None else seen
 
-    def _source_rows(self, source_rows: Observation) -> int:
+    def _source_rows(self) -> int:
         # Spark leaves the source unread where the table has no rows to join it with.
-        seen = _observed(source_rows)
+        seen = _observed(self.source_rows)
         return self.request.source.count() if seen is None else seen
 
     def _written(self, plan: RowPlan, changed: DataFrame) -> Outcome:
@@ -413,8 +441,7 @@ def _by_file(files: Any, positions: Any) -> dict[int, Positions]:
         return {}
     pieces = np.split(positions, starts[1:])
     return {
-        int(number): BitMap64(piece.tolist())
-        for number, piece in zip(numbers, pieces, strict=True)
+        int(number): BitMap64(piece.tolist()) for number, piece in zip(numbers, pieces, strict=True)
     }
 
 
@@ -475,6 +502,31 @@ def _unqualified(sql: str, alias: str | None) -> str:
             bare = exp.column(name)
             column.replace(exp.Dot.build([bare, *below]) if below else bare)
     return tree.sql(dialect="spark")
+
+
+def _joined(target: DataFrame, source: DataFrame, on: Column, kinds: frozenset[When]) -> DataFrame:
+    """The join that keeps just the rows that clauses of these kinds are about."""
+    if kinds == {When.NOT_MATCHED}:
+        return source.join(target, on, "left_anti")
+    if kinds == {When.NOT_MATCHED_BY_SOURCE}:
+        return target.join(source, on, "left_anti")
+    sides = {
+        (False, False): "inner",
+        (True, False): "right",
+        (False, True): "left",
+        (True, True): "full",
+    }
+    how = sides[When.NOT_MATCHED in kinds, When.NOT_MATCHED_BY_SOURCE in kinds]
+    return target.join(source, on, how)
+
+
+def _is_small(frame: DataFrame) -> bool:
+    """Whether Spark would broadcast the frame, by what it knows without running it."""
+    jdf: Any = frame._jdf
+    execution = jdf.queryExecution()
+    limit = int(jdf.sparkSession().sessionState().conf().autoBroadcastJoinThreshold())
+    # A number of Scala's arrives as an object or, where it is small, as one of Python's.
+    return int(str(execution.optimizedPlan().stats().sizeInBytes())) <= limit
 
 
 def _observation(name: str) -> Observation:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 from twinlake.actions import AddFile
+from twinlake.commit.plans import STAGING_PREFIX
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log import StatsColumns, read_footer, stats_json
 from twinlake.schema import (
@@ -48,7 +49,6 @@ from twinlake.schema import (
     walk_types,
 )
 from twinlake.spark.file_layout import Layout
-from twinlake.spark.files import STAGING_PREFIX
 from twinlake.spark.session import inner_session
 from twinlake.storage import OnDisk, Syncs, encode_path
 

@@ -1,21 +1,23 @@
-"""The row that OPTIMIZE gives back, with the columns of Delta's."""
+"""What OPTIMIZE did, and the row it gives back with the columns of Delta's."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.protocol import property_value
 from twinlake.spark.file_list import hadoop_root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.actions import AddFile
-    from twinlake.spark.optimizing import OptimizeResult
+    from twinlake.commit import HookWarning
+    from twinlake.table import Table
 
-__all__ = ["report"]
+__all__ = ["OptimizeResult"]
 
 _SIZES: Final = (
     "struct<min: bigint, max: bigint, avg: double NOT NULL, totalFiles: bigint NOT NULL, "
@@ -47,7 +49,30 @@ path string, metrics struct<
 """
 
 
-def report(spark: SparkSession, result: OptimizeResult) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeResult:
+    """What an OPTIMIZE or a REORG did."""
+
+    table: Table
+    """The table afterwards."""
+    version: int | None
+    """The version it made; None if there was nothing to do."""
+    added: tuple[AddFile, ...] = ()
+    removed: tuple[AddFile, ...] = ()
+    partitions: int = 0
+    bins: int = 0
+    considered: int = 0
+    started_ms: int = 0
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """As the history shows them; empty if there was nothing to do."""
+    warnings: tuple[HookWarning, ...] = ()
+
+    def to_frame(self, spark: SparkSession) -> DataFrame:
+        """One row with the columns of Delta's OPTIMIZE: path and metrics."""
+        return _report(spark, self)
+
+
+def _report(spark: SparkSession, result: OptimizeResult) -> DataFrame:
     """One row: the table's path and what was done."""
     metadata = result.table.metadata
     columns = len(metadata.schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import CommitOptions, Operation, OperationName
@@ -17,7 +17,10 @@ from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.protocol import CLIENT_FEATURES, property_value
 from twinlake.runtime import RewriteRequest
 from twinlake.spark.committing import commit_change, file_target
+from twinlake.spark.delta_settings import user_metadata as session_note
 from twinlake.spark.errors import speaks_spark
+from twinlake.spark.later import not_yet
+from twinlake.spark.optimize_report import OptimizeResult
 from twinlake.spark.partition_filter import PartitionFilter
 from twinlake.spark.rewriting import SparkRewriter
 from twinlake.spark.session import open_table
@@ -26,12 +29,10 @@ from twinlake.spark.writers import discard
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.actions import AddFile
-    from twinlake.commit import HookWarning
     from twinlake.commit.plans import CompactionPlan
     from twinlake.runtime import Rewriter
     from twinlake.table import Table
@@ -42,31 +43,6 @@ _GIB: Final = 1 << 30
 _CONF: Final = "spark.databricks.delta.optimize."
 _HOLLOW: Final = 0.05
 _PROPERTY: Final = "delta.targetFileSize"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizeResult:
-    """What an OPTIMIZE or a REORG did."""
-
-    table: Table
-    """The table afterwards."""
-    version: int | None
-    """The version it made; None if there was nothing to do."""
-    added: tuple[AddFile, ...] = ()
-    removed: tuple[AddFile, ...] = ()
-    partitions: int = 0
-    bins: int = 0
-    considered: int = 0
-    started_ms: int = 0
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    """As the history shows them; empty if there was nothing to do."""
-    warnings: tuple[HookWarning, ...] = ()
-
-    def to_frame(self, spark: SparkSession) -> DataFrame:
-        """One row with the columns of Delta's OPTIMIZE: path and metrics."""
-        from twinlake.spark.optimize_report import report
-
-        return report(spark, self)
 
 
 @speaks_spark
@@ -140,6 +116,7 @@ def optimize_options(
         target_size=_target(spark, table) if target_size is None else target_size,
         min_file_size=unsaid if smallest is None else int(smallest),
         max_deleted_ratio=_HOLLOW if hollow is None else hollow,
+        lone_files=False,
     )
 
 
@@ -179,6 +156,7 @@ def _carry_out(
     rewriter: Rewriter | None,
 ) -> OptimizeResult:
     started = round(time.time() * 1000)
+    note = user_metadata or session_note(spark)
     seen: dict[str, Any] = {
         "started_ms": started,
         "considered": plan.considered,
@@ -203,7 +181,7 @@ def _carry_out(
             outcome.actions,
             reads=outcome.reads,
             metrics=outcome.metrics,
-            options=CommitOptions(policy=table.policy, user_metadata=user_metadata),
+            options=CommitOptions(policy=table.policy, user_metadata=note),
             tags=outcome.tags,
         )
     except CommitUnknown:
@@ -245,12 +223,8 @@ class DeltaOptimizeBuilder:
     @speaks_spark
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """Not there yet."""
-        names = [name for col in cols for name in ([col] if isinstance(col, str) else col)]
-        raise UserError(
-            Code.INVALID_ARGUMENT,
-            "executeZOrderBy is not there yet.",
-            why="twinlake packs files but does not order rows across them yet",
-            fix="Use executeCompaction(), or Delta Spark for the ordering.",
-            delta_class="DELTA_OPERATION_NOT_ALLOWED",
-            fields={"method": "executeZOrderBy", "columns": names},
-        )
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+        wrong = next((name for name in names if not isinstance(name, str)), None)
+        if wrong is not None:
+            raise TypeError(f"Z-order column must be str. Found {wrong} with type {type(wrong)}")
+        raise not_yet("DeltaOptimizeBuilder.executeZOrderBy")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["PartitionFilter"]
 
 _ATTRIBUTE = "UnresolvedAttribute"
-_AND = "And"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class PartitionFilter:
         given = [where] if isinstance(where, str) else list(where or ())
         jsession: Any = spark._jsparkSession
         parser = jsession.sessionState().sqlParser()
-        parsed = [part for text in given for part in _conjuncts(parser.parseExpression(text))]
+        parsed = [parser.parseExpression(text) for text in given]
         known = {name.casefold() for name in metadata.partition_columns}
         strangers = [name for part in parsed for name in _columns(part) if name not in known]
         if strangers:
@@ -85,14 +84,6 @@ class PartitionFilter:
         wanted = [row[0] for row in frame.select("__twinlake_group").collect()]
         groups = distinct["path_list"]
         return [path for group in wanted for path in groups[group].as_py()]
-
-
-def _conjuncts(parsed: Any) -> Iterator[Any]:
-    if _kind(parsed) == _AND:
-        yield from _conjuncts(parsed.left())
-        yield from _conjuncts(parsed.right())
-    else:
-        yield parsed
 
 
 def _columns(parsed: Any) -> Iterator[str]:

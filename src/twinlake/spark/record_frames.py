@@ -102,7 +102,7 @@ def restore_frame(spark: SparkSession, record: CommitRecord) -> DataFrame:
 
 
 def nothing_frame(spark: SparkSession) -> DataFrame:
-    """No rows and no columns, as ``DeltaTable.vacuum()`` returns."""
+    """No rows and no columns, as Delta returns where there is nothing to tell."""
     from pyspark.sql.types import StructType
 
     return spark.createDataFrame([], StructType([]))

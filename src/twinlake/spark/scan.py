@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, CorruptTable
-from twinlake.schema import LONG, ColumnMappingMode, Struct, StructField
+from twinlake.schema import LONG, ColumnMappingMode, Struct, StructField, physical_schema
 from twinlake.spark.columns import ReadColumns
 from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.file_list import file_keys, hadoop_root, read_files
@@ -73,11 +73,12 @@ class Scan:
         """The rows."""
         numbered = _numbered(self.files)
         branches = [
-            _Branch(scan=self, files=files, hidden=hidden, columns=columns).frame(spark)
+            _Branch(scan=self, files=files, hidden=hidden, columns=columns, by_spark=by_spark)
             for files, hidden in self._by_vectors(numbered)
+            for files, by_spark in _by_reader(files)
             for files, columns in _by_names(self.snapshot, files)
         ]
-        first, *others = branches
+        first, *others = (branch.frame(spark) for branch in branches)
         for other in others:
             first = first.union(other)
         return first
@@ -115,6 +116,17 @@ def _numbered(files: pa.Table) -> pa.Table:
     return files.append_column(FILE_NUMBER, pa.array(range(len(files)), pa.int32()))
 
 
+def _by_reader(files: pa.Table) -> list[tuple[pa.Table, bool]]:
+    """Files that Spark reads, and files whose names make it skip them."""
+    import pyarrow.compute as pc
+
+    hidden = pc.match_substring_regex(files["path"], "(^|/)[_.][^/]*$")
+    if not pc.any(hidden).as_py():
+        return [(files, True)]
+    groups = ((files.filter(pc.invert(hidden)), True), (files.filter(hidden), False))
+    return [(group, by_spark) for group, by_spark in groups if len(group)]
+
+
 def _by_names(snapshot: Snapshot, files: pa.Table) -> list[tuple[pa.Table, ReadColumns]]:
     """Files whose nested columns are found by id, and those where only names can find them."""
     columns = ReadColumns(snapshot.metadata)
@@ -139,24 +151,16 @@ class _Branch:
     files: pa.Table
     hidden: bool
     columns: ReadColumns
+    by_spark: bool
 
     def frame(self, spark: SparkSession) -> DataFrame:
         snapshot = self.scan.snapshot
         columns = self.columns
-        in_folders = folders_spell_partitions(snapshot, self.files)
+        in_folders = self.by_spark and folders_spell_partitions(snapshot, self.files)
         single = None if in_folders else columns.only_partition(self.files)
         partitions = columns.partition_fields if in_folders else ()
-        schema = Struct((*columns.data_fields, *self._row_id_fields(), *partitions))
         keys = file_keys(hadoop_root(snapshot.store.url), self.files["path"].to_pylist())
-        plan = read_files(
-            spark,
-            inner_session(spark),
-            keys,
-            self.files["size"].to_pylist(),
-            schema,
-            partitioned=bool(partitions),
-        )
-        raw = frame_of_plan(spark, plan)
+        raw = self._raw(spark, keys, partitions)
         joined_partitions = bool(columns.partition_fields) and not in_folders and single is None
         if self.hidden or self.scan.positions or self.scan.row_ids or joined_partitions:
             raw = self._with_file(spark, raw, keys, partitions=joined_partitions)
@@ -173,6 +177,30 @@ class _Branch:
             else raw.select(
                 *(chosen or [raw[quoted(name)] for name in raw.columns]), *self._extras()
             )
+        )
+
+    def _raw(
+        self, spark: SparkSession, keys: Sequence[str], partitions: tuple[StructField, ...]
+    ) -> DataFrame:
+        """The columns as files name them."""
+        columns, sizes = self.columns, self.files["size"].to_pylist()
+        schema = Struct((*columns.data_fields, *self._row_id_fields(), *partitions))
+        if self.by_spark:
+            inner = inner_session(spark)
+            plan = read_files(spark, inner, keys, sizes, schema, partitioned=bool(partitions))
+            return frame_of_plan(spark, plan)
+        from twinlake.spark.hidden_names import read_hidden
+
+        stored = physical_schema(Struct(columns.data), columns.mode)
+        return read_hidden(
+            spark,
+            self.scan.snapshot.store,
+            list(zip(self.files["path"].to_pylist(), sizes, keys, strict=True)),
+            schema,
+            Struct((*stored, *self._row_id_fields())),
+            mode=columns.mode,
+            key_column=_KEY,
+            row_column=ROW_INDEX,
         )
 
     def _row_id_fields(self) -> tuple[StructField, ...]:
@@ -213,10 +241,12 @@ class _Branch:
             for position, child in enumerate(values.flatten()):
                 info[f"{_PARTITION}{position}"] = child
         known = spark.createDataFrame(pa.table(info))
-        # By this way a column of the table that has the same name does not get in between.
-        source = raw.metadataColumn("_metadata")
-        path, row = source.getField("file_path"), source.getField("row_index")
-        located = raw.select("*", path.alias(_KEY), row.alias(ROW_INDEX))
+        located = raw
+        if self.by_spark:
+            # In this way a column of the table that has the same name does not get in between.
+            source = raw.metadataColumn("_metadata")
+            path, row = source.getField("file_path"), source.getField("row_index")
+            located = raw.select("*", path.alias(_KEY), row.alias(ROW_INDEX))
         joined = located.join(F.broadcast(known), F.col(_KEY) == F.col(_PATH), "left")
         return joined.withColumn(FILE_NUMBER, _found(FILE_NUMBER))
 

@@ -149,10 +149,10 @@ def open_table(
     timestamp: Any = None,
 ) -> Table:
     """The table at a path, with the session's store settings, policy and executor."""
-    from twinlake.spark.engine import spark_engine
+    from twinlake.spark.executor import SparkExecutor
 
     settings = settings_of(spark, path)
-    runtime = Runtime(executor=spark_engine(spark).executor)
+    runtime = Runtime(executor=SparkExecutor(spark))
     return Table.open(
         path,
         version,

@@ -30,19 +30,19 @@ def _grown(orders: Path) -> Path:
 def test_optimize_previews_unless_told_to_do_it(orders: Path) -> None:
     before = Table.open(_grown(orders)).version
     found = document("optimize", orders)
-    # Three files of one day, and one file that has hidden rows.
-    assert (found["files"], found["new_files"], found["dry_run"]) == (4, 2, True)
-    assert (found["files_considered"], found["size_in_bytes"]) == (4, 10_000)
+    # Three files of one day; the one of another day is left alone.
+    assert (found["files"], found["new_files"], found["dry_run"]) == (3, 1, True)
+    assert (found["files_considered"], found["size_in_bytes"]) == (4, 8_000)
     assert found["version"] is None
     assert Table.open(orders).version == before
-    assert "4 files would become 2 files. Nothing was done" in lines("optimize", orders)[0]
+    assert "3 files would become 1 file. Nothing was done" in lines("optimize", orders)[0]
 
 
 def test_optimize_takes_the_partitions_and_the_size_it_is_told(orders: Path) -> None:
     _grown(orders)
-    found = document("optimize", orders, "--where", "day = '2024-01-02'")
-    assert (found["files"], found["files_considered"]) == (1, 1)
-    assert document("optimize", orders, "--target-size", "1")["files"] == 1
+    found = document("optimize", orders, "--where", "day = '2024-01-01'")
+    assert (found["files"], found["files_considered"]) == (3, 3)
+    assert document("optimize", orders, "--target-size", "1")["files"] == 0
     assert "nothing to pack" in lines("optimize", orders, "--where", "day > '2030-01-01'")[0]
 
 

@@ -80,7 +80,7 @@ def _plan(table: Table, where: str | None, target_size: int | None) -> Compactio
         )
     asked = target_size or property_value(metadata, "delta.targetFileSize") or _GIB
     files = [add for add in table.snapshot.adds(chosen) if add.clustering_provider is None]
-    options = OptimizeOptions(target_size=int(asked))
+    options = OptimizeOptions(target_size=int(asked), lone_files=False)
     return plan_optimize(files, rules=TableRules.of(metadata), options=options)
 
 

@@ -46,6 +46,7 @@ from twinlake.commit.plans.rows import (
 )
 from twinlake.commit.plans.vacuum import (
     RESERVED_FOLDERS,
+    STAGING_PREFIX,
     VacuumMode,
     VacuumPlan,
     VacuumRules,
@@ -54,6 +55,7 @@ from twinlake.commit.plans.vacuum import (
 
 __all__ = [
     "RESERVED_FOLDERS",
+    "STAGING_PREFIX",
     "Bin",
     "ChangeRows",
     "ChangeType",

@@ -47,6 +47,8 @@ class OptimizeOptions:
     """Files from this size on are left alone; the target size unless given."""
     max_deleted_ratio: float = 0.05
     """Files of any size are taken when more than this share of their rows is hidden."""
+    lone_files: bool = True
+    """Whether a file that finds no other is written again for its hidden rows (Delta 4.4: no)."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -166,7 +168,11 @@ def plan_optimize(
     options = options or OptimizeOptions()
     seen = _distinct("OPTIMIZE", files)
     bins = _pack(filter(options.takes, seen), options.target_size)
-    worth = [b for b in bins if len(b.files) > 1 or b.files[0].deletion_vector is not None]
+    worth = [
+        b
+        for b in bins
+        if len(b.files) > 1 or (options.lone_files and b.files[0].deletion_vector is not None)
+    ]
     return _compaction("OPTIMIZE", worth, seen, rules)
 
 

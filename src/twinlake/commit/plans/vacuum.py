@@ -21,6 +21,7 @@ from twinlake.errors import Code, UserError
 
 __all__ = [
     "RESERVED_FOLDERS",
+    "STAGING_PREFIX",
     "Listed",
     "Referenced",
     "Tombstone",
@@ -33,6 +34,9 @@ __all__ = [
 
 RESERVED_FOLDERS: Final = frozenset({"_delta_log", "_iceberg", "metadata"})
 """Names of the root that hold no data; Iceberg metadata made by Delta is in ``metadata``."""
+
+STAGING_PREFIX: Final = "_twinlake_staging-"
+"""Folders of the root in which writers work; left behind, all that is in them is rubbish."""
 
 _SWEPT_THOUGH_HIDDEN: Final = frozenset({"_change_data", "_delta_index"})
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -238,12 +242,16 @@ class _Place:
 
     def is_data(self, key: str) -> bool:
         folder, slash, name = key.rpartition("/")
+        if slash and key.startswith(STAGING_PREFIX):
+            return True
         if not self._may_be_named(name) or (slash and not folder):
             return False
         return self.is_folder(folder) and (bool(folder) or name not in self.reserved)
 
     def is_folder(self, folder: str) -> bool:
         verdict = self.judged.get(folder)
+        if verdict is None and folder.startswith(STAGING_PREFIX):
+            verdict = self.judged[folder] = True
         if verdict is None:
             above, _, name = folder.rpartition("/")
             verdict = self.judged[folder] = (

@@ -59,6 +59,10 @@ def plan(
 @pytest.mark.parametrize(
     ("key", "goes"),
     [
+        ("_twinlake_staging-1/part-0.parquet", True),
+        ("_twinlake_staging-1/_temporary/0/.part-0.parquet.crc", True),
+        ("_twinlake_staging-1", False),
+        ("a/_twinlake_staging-1/part-0.parquet", False),
         ("a.parquet", True),
         ("p=1/a.parquet", True),
         ("_change_data/cdc.parquet", True),

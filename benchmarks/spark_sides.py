@@ -1,0 +1,132 @@
+"""The same operations by each engine, as its users would write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Engine(Protocol):
+    """What is compared. An engine that has no such operation raises."""
+
+    spark: SparkSession
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        """Add rows to a table that is there."""
+
+    def read(self, path: str) -> DataFrame:
+        """All rows."""
+
+    def scan(self, path: str, where: str) -> DataFrame:
+        """Some rows, said at once."""
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        """Some rows, by a filter on the frame of the table."""
+
+    def delete(self, path: str, where: str) -> None:
+        """Delete rows."""
+
+    def merge(self, path: str, source: DataFrame) -> None:
+        """Update what has the source's id, insert what has not."""
+
+    def optimize(self, path: str) -> None:
+        """Pack small files."""
+
+
+class Twinlake:
+    """This library, in a session without any jar."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def _table(self, path: str) -> Any:
+        from twinlake.spark import DeltaTable
+
+        return DeltaTable.forPath(self.spark, path)
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        from twinlake.spark import write
+
+        write(frame, path, "append")
+
+    def read(self, path: str) -> DataFrame:
+        from twinlake.spark.reading import scan
+
+        return scan(self.spark, path)
+
+    def scan(self, path: str, where: str) -> DataFrame:
+        from twinlake.spark.reading import scan
+
+        return scan(self.spark, path, where=where)
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        frame: DataFrame = self._table(path).toDF().where(where)
+        return frame
+
+    def delete(self, path: str, where: str) -> None:
+        self._table(path).delete(where)
+
+    def merge(self, path: str, source: DataFrame) -> None:
+        builder = self._table(path).alias("t").merge(source.alias("s"), "t.id = s.id")
+        builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    def optimize(self, path: str) -> None:
+        self._table(path).optimize().executeCompaction()
+
+
+class DeltaSpark:
+    """Delta Spark; its Python package does no more than these calls."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def _table(self, path: str) -> Any:
+        session: Any = self.spark._jsparkSession
+        jvm: Any = self.spark._jvm
+        return jvm.io.delta.tables.DeltaTable.forPath(session, path)
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        frame.write.format("delta").mode("append").save(path)
+
+    def read(self, path: str) -> DataFrame:
+        return self.spark.read.format("delta").load(path)
+
+    def scan(self, path: str, where: str) -> DataFrame:
+        return self.read(path).where(where)
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self._table(path).toDF(), self.spark).where(where)
+
+    def delete(self, path: str, where: str) -> None:
+        self._table(path).delete(where)
+
+    def merge(self, path: str, source: DataFrame) -> None:
+        from_source: Any = source.alias("s")._jdf
+        builder = self._table(path).alias("t").merge(from_source, "t.id = s.id")
+        builder.whenMatched().updateAll().whenNotMatched().insertAll().execute()
+
+    def optimize(self, path: str) -> None:
+        self._table(path).optimize().executeCompaction()
+
+
+class Parquet(DeltaSpark):
+    """Files without a table: what Spark itself costs."""
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        frame.write.mode("append").parquet(path)
+
+    def read(self, path: str) -> DataFrame:
+        return self.spark.read.parquet(path)
+
+
+ENGINES: Final[dict[str, Callable[[SparkSession], Engine]]] = {
+    "twinlake": Twinlake,
+    "Delta Spark": DeltaSpark,
+    "Parquet": Parquet,
+}
