@@ -39,11 +39,17 @@ GROUPS = {"log": tuple(CASES), "spark": tuple(SPARK_CASES)}
 def main(only: tuple[str, ...], runs: int, quick: bool, out: Path | None) -> None:
     """Compare with the peers, a fresh process a side. A missed bar is reported, not an error."""
     console = Console(width=None if sys.stdout.isatty() else 160)
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+        # Into a file too: a whole run takes minutes.
+        console.file.flush()
+
     plan = Plan(
         runs=runs,
         sizes=QUICK if quick else FULL,
         data=ROOT / "benchmarks" / "data",
-        say=lambda text: console.print(text, highlight=False),
+        say=say,
     )
     about = {**machine(), "runs": runs, "quick": quick}
     chosen = {name for given in only or GROUPS for name in GROUPS.get(given, (given,))}

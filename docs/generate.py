@@ -131,6 +131,36 @@ def _command(name: str, command: Any) -> Iterator[str]:
         yield from _command(f"{name} {child}", command.commands[child])
 
 
+def spark_page() -> str:
+    """The session settings that count, and what comes later."""
+    from twinlake.spark.delta_settings import SETTINGS
+    from twinlake.spark.later import LATER
+
+    return "\n".join(
+        [
+            "# Spark: session settings, and what comes later",
+            "",
+            "`twinlake.spark.DeltaTable` has the names, arguments and results of",
+            "`delta.tables.DeltaTable`. These settings of a session keep working under their",
+            "names; others are ignored.",
+            "",
+            "| setting | default | meaning |",
+            "|---|---|---|",
+            *(
+                f"| `{s.name}` | {f'`{s.default}`' if s.default else ''} | {_cell(s.meaning)} |"
+                for s in SETTINGS
+            ),
+            "",
+            "These calls are known and not there yet. They raise `TWIN-NOT-YET`, which PySpark's",
+            "`UnsupportedOperationException` catches too.",
+            "",
+            "| call | what it will do | until then |",
+            "|---|---|---|",
+            *(f"| `{x.name}` | {_cell(x.what)} | {_cell(x.meanwhile)} |" for x in LATER),
+        ]
+    )
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
@@ -140,6 +170,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": error_page,
     "features.md": feature_page,
     "properties.md": property_page,
+    "spark.md": spark_page,
 }
 
 

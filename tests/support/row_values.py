@@ -48,8 +48,15 @@ PRIMITIVES: tuple[t.DataType, ...] = (
 #: What keys of maps are made of: equal keys are found without a care about NaN or trailing zeros.
 _KEYS = (t.StringType(), t.LongType(), t.IntegerType(), t.DateType())
 _FIELD_NAMES = ("a", "B", "c", "nested", "ü")
-_TEXTS = ("", "a", "b", "x y", "naïve", "日本", "𝒳😀", "it's", "null", "a" * 40, "%41", "/a=b", "\\n")
-_BITS = {t.ByteType: 8, t.ShortType: 16, t.IntegerType: 32, t.LongType: 64}
+_TEXTS = (
+    "", "a", "b", "x y", "naïve", "日本", "𝒳😀", "it's", "null", "a" * 40, "%41", "/a=b", "\\n",
+)  # fmt: skip
+_BITS: dict[type[t.DataType], int] = {
+    t.ByteType: 8,
+    t.ShortType: 16,
+    t.IntegerType: 32,
+    t.LongType: 64,
+}
 _FLOATS = (0.0, -0.0, 1.5, -2.25, math.nan, math.inf, -math.inf, 1e30, 0.1)
 _DAYS = (date(1970, 1, 1), date(1900, 1, 1), date(2024, 2, 29), date(9999, 12, 31), date(1, 1, 1))
 _TIMES = (
@@ -119,8 +126,8 @@ def random_value(rng: Random, kind: t.DataType, *, nullable: bool = True) -> Any
         case t.ArrayType():
             return [random_value(rng, kind.elementType) for _ in range(rng.randint(0, 3))]
         case t.MapType():
-            keys = [random_value(rng, kind.keyType, nullable=False) for _ in range(rng.randint(0, 2))]
-            return {key: random_value(rng, kind.valueType) for key in keys}
+            keys = (random_value(rng, kind.keyType, nullable=False) for _ in range(2))
+            return {key: random_value(rng, kind.valueType) for key in [*keys][: rng.randint(0, 2)]}
         case _:
             return _MAKERS[type(kind)](rng, kind)
 

@@ -40,7 +40,7 @@ __all__ = [
     "see",
 ]
 
-PARTS = 4
+PARTS = 2
 """Rows are in partition ``id % PARTS``."""
 
 LIMIT = 300.0
@@ -503,7 +503,7 @@ _WARM: Mapping[str, Callable[[_Work], None]] = {
     "write": lambda work: work.write([80, 90], 0),
     "merge": lambda work: work.merge([0, 100], 1, only=1),
     "delete": lambda work: work.delete([0, 20], 1),
-    "optimize": lambda work: work.optimize(2),
+    "optimize": lambda work: work.optimize(0),
     "vacuum": lambda work: work.vacuum(),
 }
 

@@ -9,40 +9,46 @@ statistics.
 from __future__ import annotations
 
 import json
-import math
-import re
-from collections import Counter
 from dataclasses import dataclass, field
-from decimal import Decimal
-from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as t
 
 from tests.support import workloads as w
+from tests.support.agreement import (
+    condition_of,
+    differences,
+    file_facts,
+    history_of,
+    row_differences,
+    row_keys,
+    settled,
+    statistics_differences,
+)
 from tests.support.row_values import quoted, random_rows
 from twinlake.errors import UserError
 from twinlake.spark import DeltaTable, scan, write
 from twinlake.spark.optimizing import optimize, reorg
+from twinlake.spark.scan import ROW_COMMIT_VERSION, ROW_ID
 from twinlake.spark.session import open_table
 from twinlake.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Disagreement", "Engines", "condition_of", "frame_of", "replay", "row_keys", "settled"]
+__all__ = ["Disagreement", "Engines", "Side", "frame_of", "replay"]
 
 WRITER = "spark.twinlake.writer"
 _SETTINGS = {
     "spark.twinlake.upgradePolicy": "minimal",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # Delta Spark's VACUUM lists folders in as many tasks as this says, and the default is 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
-#: Metrics about time and size, and about how many files the rows went into.
-_VARYING = re.compile(r"TimeMs$|Bytes|FilesSize|[sS]ize|DurationMs")
 
 
 class Disagreement(AssertionError):
@@ -59,7 +65,7 @@ def frame_of(
     partition_by: Sequence[str] = (),
 ) -> DataFrame:
     """The rows as a frame of one partition."""
-    schema = t.StructType.fromDDL(rows.columns) if rows.columns is not None else table
+    schema = _parsed(rows.columns) if rows.columns is not None else table
     assert schema is not None
     made = random_rows(Random(rows.seed), schema, rows.count)
     # Delta Spark keeps binary partition values as text: other bytes than text has do not survive.
@@ -73,44 +79,18 @@ def frame_of(
             tuple(_as_text(v) if index in spelt else v for index, v in enumerate(row))
             for row in made
         ]
-    frame = spark.createDataFrame(made, schema).coalesce(1)
+    frame: DataFrame = spark.createDataFrame(made, schema).coalesce(1)
     return frame.where(rows.where) if rows.where is not None else frame
+
+
+def _parsed(columns: str) -> t.StructType:
+    schema = t.StructType.fromDDL(columns)
+    assert isinstance(schema, t.StructType)
+    return schema
 
 
 def _as_text(value: bytes | None) -> bytes | None:
     return None if value is None else value.decode(errors="replace").encode()
-
-
-def _settled_value(value: Any) -> Any:
-    match value:
-        case float():
-            return "NaN" if math.isnan(value) else value.hex()
-        case Decimal():
-            return str(value)
-        case list() | tuple():
-            return tuple(_settled_value(item) for item in value)
-        case dict():
-            return tuple((key, _settled_value(item)) for key, item in value.items())
-        case _:
-            return value
-
-
-def row_keys(frames: Mapping[str, DataFrame]) -> dict[str, Counter[str]]:
-    """The rows of each frame as texts that are equal only for the very same values.
-
-    They are read by one query, because a query takes longer than all rows of all frames.
-    """
-    from pyspark.sql import functions as F
-
-    tagged = [
-        # Structs of one type each: frames may differ in what they say about nulls.
-        frame.select(F.lit(name).alias("reader"), F.struct(*map(quoted, frame.columns)).alias("r"))
-        for name, frame in frames.items()
-    ]
-    found: dict[str, Counter[str]] = {name: Counter() for name in frames}
-    for row in reduce(lambda one, other: one.unionAll(other), tagged).toArrow().to_pylist():
-        found[row["reader"]][repr(_settled_value(row["r"]))] += 1
-    return found
 
 
 # --- one engine each ------------------------------------------------------------------------------
@@ -203,9 +183,7 @@ def _start_ours(call: _Call) -> None:
             policy="minimal",
         )
         return
-    frame = frame_of(
-        call.spark, start.rows, t.StructType.fromDDL(start.columns), start.partition_by
-    )
+    frame = frame_of(call.spark, start.rows, _parsed(start.columns), start.partition_by)
     write(
         frame, call.side.path, partition_by=start.partition_by or None, properties=start.properties
     )
@@ -220,9 +198,7 @@ def _start_theirs(call: _Call) -> None:
         text += f" TBLPROPERTIES ({_listed(start.properties)})" if start.properties else ""
         call.spark.sql(text)
         return
-    frame = frame_of(
-        call.spark, start.rows, t.StructType.fromDDL(start.columns), start.partition_by
-    )
+    frame = frame_of(call.spark, start.rows, _parsed(start.columns), start.partition_by)
     writer = frame.write.format("delta").options(**start.properties)
     writer.partitionBy(*start.partition_by).save(str(call.side.path))
 
@@ -321,74 +297,11 @@ _THEIRS: dict[type, Callable[[_Call], Any]] = {
     w.AddConstraint: lambda c: _alter(
         c, f"ADD CONSTRAINT {c.step.name} CHECK ({c.step.expression})"
     ),
-    w.WidenColumn: lambda c: _alter(
-        c, f"ALTER COLUMN {quoted(*c.step.path)} TYPE {c.step.kind}"
-    ),
+    w.WidenColumn: lambda c: _alter(c, f"ALTER COLUMN {quoted(*c.step.path)} TYPE {c.step.kind}"),
 }
 
 
-# --- what can be compared -------------------------------------------------------------------------
-
-
-def condition_of(error: Exception) -> str | None:
-    """The error class, also of errors that only carry it in their text."""
-    found = getattr(error, "delta_class", None)
-    if found is None and hasattr(error, "getCondition"):
-        found = error.getCondition()
-    if found is None:
-        named = re.search(r"\[([A-Z][A-Z0-9]*_[A-Z0-9_]+)", str(error))
-        found = named.group(1) if named else None
-    return None if found is None else str(found).partition(".")[0]
-
-
-def settled(table: Table) -> dict[str, Any]:
-    """What the metadata of equal tables has in common: all but names and times that were drawn."""
-    drawn = "delta.columnMapping.physicalName"
-
-    def settle(found: dict[str, Any]) -> dict[str, Any]:
-        return found | {drawn: "drawn"} if found.get(drawn, "").startswith("col-") else found
-
-    metadata, protocol = table.metadata, table.protocol
-    return {
-        "version": table.version,
-        "protocol": (
-            protocol.min_reader_version,
-            protocol.min_writer_version,
-            sorted(protocol.reader_features or ()),
-            sorted(protocol.writer_features or ()),
-        ),
-        "schema": json.loads(metadata.schema_string, object_hook=settle),
-        "partition columns": metadata.partition_columns,
-        "properties": {
-            key: "drawn" if "materialized" in key else value
-            for key, value in sorted(table.properties.items())
-        },
-    }
-
-
-def _history(table: Table) -> dict[str, Any]:
-    record = table.history(1)[0]
-    metrics = dict(record.operation_metrics or {})
-    if metrics.get("numOutputRows") == "0":
-        # Delta Spark counts a file without rows that it wrote and left out of the commit.
-        metrics.pop("numFiles", None)
-    return {
-        "operation": record.operation,
-        "metrics": {k: v for k, v in sorted(metrics.items()) if not _VARYING.search(k)},
-    }
-
-
-def _differences(mine: dict[str, Any], other: dict[str, Any]) -> str:
-    return "\n".join(
-        f"  {key}:\n    twinlake: {mine.get(key)}\n    Delta:    {other.get(key)}"
-        for key in sorted({*mine, *other})
-        if mine.get(key) != other.get(key)
-    )
-
-
-def _row_differences(mine: Counter[str], other: Counter[str]) -> str:
-    more, fewer = list((mine - other).elements()), list((other - mine).elements())
-    return f"{len(more)} rows too many: {more[:4]}\n  {len(fewer)} rows missing: {fewer[:4]}"
+# --- all of them ---------------------------------------------------------------------------------
 
 
 @dataclass
@@ -410,6 +323,8 @@ class Engines:
         self.ours = [Side(self.spark, self.folder / name, name) for name in self.writers]
         for key, value in _SETTINGS.items():
             self.spark.conf.set(key, value)
+        self._had_feed = False
+        self._ids: dict[str, tuple[str, dict[int, tuple[str, int]]]] = {}
 
     def shape(self) -> w.Shape:
         """What the next step can be chosen by."""
@@ -427,21 +342,23 @@ class Engines:
         theirs = self._attempt(self.theirs, step)
         for side in self.ours:
             mine = self._attempt(side, step)
-            if (mine is None) != (theirs is None) or (
-                mine is not None and theirs is not None and condition_of(mine) != condition_of(theirs)
+            if (mine and condition_of(mine), mine is None) != (
+                theirs and condition_of(theirs),
+                theirs is None,
             ):
                 raise self.disagreement(
                     f"{side.writer} writer: {_told(mine)}\n  Delta: {_told(theirs)}"
                 ) from (mine or theirs)
         if theirs is None:
             self.versions.append(self.theirs.table().version)
-            if isinstance(step, w.Vacuum):
-                self.feed_from = self.versions[-1]
-        else:
-            self.refused.append(f"{step}: {condition_of(theirs)}")
-        if not isinstance(step, w.Start) or theirs is None:
             self.compare()
-        return theirs is None
+            self._watch(step)
+            return True
+        self.refused.append(f"{step}: {condition_of(theirs)}")
+        # Whoever refused may still have changed something.
+        if self.versions:
+            self.compare()
+        return False
 
     def _attempt(self, side: Side, step: w.Start | w.Step) -> Exception | None:
         try:
@@ -450,24 +367,111 @@ class Engines:
             return error
         return None
 
-    def compare(self, *, everybody: bool = True) -> None:
+    def compare(self, *, everybody: bool = False) -> None:
         """Everything that has to be the same after a step; ``everybody`` reads all tables."""
         theirs = self.theirs.table()
-        state, told = settled(theirs), _history(theirs)
+        told = {**settled(theirs), **history_of(theirs)}
         frames = {"Delta": self.by_delta(self.theirs)}
         for side in self.ours:
             table = side.table()
-            mine = {**settled(table), **_history(table)}
-            if different := _differences(mine, {**state, **told}):
-                raise self.disagreement(f"the {side.writer} table is another\n{different}")
+            if found := differences({**settled(table), **history_of(table)}, told):
+                raise self.disagreement(f"the {side.writer} table is another\n{found}")
             frames[f"twinlake reads the {side.writer} table"] = self.by_us(side)
         if everybody:
             frames["twinlake reads Delta's table"] = self.by_us(self.theirs)
             frames |= {f"Delta reads the {s.writer} table": self.by_delta(s) for s in self.ours}
         rows = row_keys(frames)
-        for name, found in rows.items():
-            if found != rows["Delta"]:
-                raise self.disagreement(f"{name}: {_row_differences(found, rows['Delta'])}")
+        for name, own in rows.items():
+            if found := row_differences(own, rows["Delta"]):
+                raise self.disagreement(f"{name}: {found}")
+
+    def finish(self) -> None:
+        """What is looked at once, after the last step."""
+        self.compare(everybody=True)
+        if self._is_on(w.TRACKING):
+            self._compare_row_ids()
+        if self._is_on(w.FEED):
+            self._compare_feeds()
+        self._compare_statistics()
+
+    def _is_on(self, key: str) -> bool:
+        return self.theirs.table().properties.get(key) == "true"
+
+    def _watch(self, step: w.Start | w.Step) -> None:
+        """Whether row ids stayed, and from where on the change feed can be read."""
+        version, feed = self.versions[-1], self._is_on(w.FEED)
+        if isinstance(step, w.Vacuum) or (feed and not self._had_feed):
+            self.feed_from = version
+        self._had_feed = feed
+        if not self._is_on(w.TRACKING):
+            self._ids = {}
+            return
+        frames = {s.writer: scan(self.spark, s.path, row_ids=True) for s in self.ours}
+        schema = self.theirs.table().metadata.schema_string
+        for writer, rows in row_keys(frames, (ROW_ID, ROW_COMMIT_VERSION)).items():
+            ids = {row_id: (text, at) for text, row_id, at in rows}
+            if len(ids) != len(rows) or None in ids:
+                raise self.disagreement(f"row ids of the {writer} table are not unique: {rows}")
+            known, before = self._ids.get(writer, ("", {}))
+            moved = [
+                (row_id, old, ids[row_id])
+                for row_id, old in before.items()
+                if known == schema and row_id in ids and ids[row_id][1] == old[1]
+                if ids[row_id] != old
+            ]
+            if isinstance(step, (w.Optimize, w.Purge, w.Vacuum)) and before != ids:
+                moved = moved or [(-1, ("", -1), ("some rows have other ids", -1))]
+            if moved:
+                raise self.disagreement(f"row ids of the {writer} table moved: {moved[:4]}")
+            self._ids[writer] = (schema, ids)
+
+    def _compare_row_ids(self) -> None:
+        """The rows are of the same versions, and whoever reads a table finds the same ids."""
+        names = ("row_id", "row_commit_version")
+        frames = {
+            side.writer or "Delta": self.by_delta(side).select(
+                "*", *(f"_metadata.{name}" for name in names)
+            )
+            for side in (self.theirs, *self.ours)
+        }
+        for side in self.ours:
+            ours = scan(self.spark, side.path, row_ids=True)
+            frames[f"{side.writer} by twinlake"] = ours.withColumnsRenamed(
+                {ROW_ID: names[0], ROW_COMMIT_VERSION: names[1]}
+            )
+        rows = row_keys(frames, names)
+        versions = {name: [(text, at) for text, _, at in own] for name, own in rows.items()}
+        for side in self.ours:
+            name = side.writer
+            if found := row_differences(versions[name], versions["Delta"]):
+                raise self.disagreement(f"row versions of the {name} table: {found}")
+            if found := row_differences(rows[f"{name} by twinlake"], rows[name]):
+                raise self.disagreement(f"row ids of the {name} table as Delta reads them: {found}")
+
+    def _compare_feeds(self) -> None:
+        """The same changes in the same versions, or the same refusal to tell them."""
+        told: dict[str, Any] = {}
+        for side in (self.theirs, *self.ours):
+            reader = self.spark.read.format("delta").option("readChangeFeed", "true")
+            frame = reader.option("startingVersion", self.feed_from).load(str(side.path))
+            try:
+                rows = row_keys({"": frame.drop("_commit_timestamp")})[""]
+            except Exception as error:
+                rows = [(condition_of(error),)]
+            told[side.writer] = rows
+            if found := row_differences(rows, told[""]):
+                raise self.disagreement(f"change feed of the {side.writer} table: {found}")
+
+    def _compare_statistics(self) -> None:
+        theirs = file_facts(self.theirs.table(), w.KEY)
+        for side in self.ours:
+            for file, stats in file_facts(side.table(), w.KEY).items():
+                other = theirs.get(file)
+                wrong = statistics_differences(stats, other) if other is not None else []
+                if wrong:
+                    raise self.disagreement(
+                        f"statistics of the {side.writer} table (ours / Delta's): {wrong}"
+                    )
 
     def by_delta(self, side: Side) -> DataFrame:
         """The rows as Delta Spark reads them."""

@@ -448,9 +448,7 @@ def _restore(rng: Random, shape: Shape) -> Step:
 
 
 def _struct_paths(shape: Shape) -> list[tuple[str, ...]]:
-    return [
-        (f.name,) for f in shape.schema.fields if isinstance(f.dataType, t.StructType)
-    ]
+    return [(f.name,) for f in shape.schema.fields if isinstance(f.dataType, t.StructType)]
 
 
 def _add_column(rng: Random, shape: Shape) -> Step:

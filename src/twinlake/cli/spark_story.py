@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from twinlake.table import Table
 
 __all__ = ["spark_story"]
@@ -48,7 +46,7 @@ def spark_story(folder: Path) -> Iterator[View]:
         session.__exit__(None, None, None)
 
 
-def _steps(spark: SparkSession, path: str) -> Iterator[View]:
+def _steps(spark: Any, path: str) -> Iterator[View]:
     from twinlake.spark import DeltaTable, write
 
     yield _opening(path)
@@ -68,7 +66,7 @@ def _steps(spark: SparkSession, path: str) -> Iterator[View]:
     yield _result(_now(table), handle.toDF())
 
 
-def _orders(spark: SparkSession, first: int, end: int, price: str = "id % 100") -> DataFrame:
+def _orders(spark: Any, first: int, end: int, price: str = "id % 100") -> Any:
     return spark.range(first, end).selectExpr(
         "id",
         "element_at(array('north', 'south', 'east', 'west'), CAST(id % 4 + 1 AS INT)) AS region",
@@ -120,7 +118,7 @@ def _is_telling(name: str, value: Any) -> bool:
     return not name.endswith("Ms") and str(value) != "0"
 
 
-def _result(table: Table, rows: DataFrame) -> View:
+def _result(table: Table, rows: Any) -> View:
     files = table.files()
     history = [(r.version, r.operation) for r in table.history()]
     counted = {row["region"]: row["count"] for row in rows.groupBy("region").count().collect()}

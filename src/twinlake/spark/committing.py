@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Transaction
-from twinlake.errors import CommitUnknown
+from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.log import CACHE
+from twinlake.schema import physical_name, render_path, walk_fields
 from twinlake.spark.files import FileTarget
 from twinlake.spark.identity import identity_paths
 from twinlake.storage import decode_path
@@ -52,11 +53,36 @@ def commit_change(
         transaction.record(reads)
     if txn is not None and transaction.set_transaction(*txn) is not None:
         return None
+    actions = list(actions)
     if metadata is not None and metadata != table.metadata:
+        if actions:
+            _refuse_broken_feed(table.metadata, metadata, operation)
         transaction.update_metadata(metadata)
     result = transaction.add(*actions).commit(metrics=metrics)
     CACHE.offer(result.snapshot)
     return result
+
+
+def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation) -> None:
+    """Rows and lost columns in one commit: its changes fit neither schema, as Delta sees it."""
+    if not after.flag("delta.enableChangeDataFeed") or after.column_mapping_mode == "none":
+        return
+    kept = {physical_name(field): path for path, field in walk_fields(after.schema)}
+    lost = [
+        render_path(path)
+        for path, field in walk_fields(before.schema)
+        if kept.get(physical_name(field)) != path
+    ]
+    if lost:
+        raise UserError(
+            Code.SCHEMA_EVOLUTION,
+            f"Columns of table {before.label} cannot go with the rows that are written.",
+            why=f"the change data feed is on, and {', '.join(lost)} would be dropped or renamed "
+            "by the commit that changes rows",
+            fix="Drop or rename the columns first, or set delta.enableChangeDataFeed = 'false'.",
+            delta_class="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
+            fields={"columns": lost, "operation": str(operation.name)},
+        )
 
 
 class NewFiles:

@@ -41,7 +41,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     Setting(
         name=f"{_DELTA}commitInfo.userMetadata",
-        meaning="A note that every commit of the session carries, unless the call has its own.",
+        meaning="A note in the commits of writes, DELETE, UPDATE, MERGE, RESTORE and of new "
+        "tables, unless the call has its own.",
         default=None,
         used_by=("delta_settings", "writing"),
     ),
@@ -49,7 +50,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         name=f"{_DELTA}schema.autoMerge.enabled",
         meaning="Writes and MERGE add the columns that the table lacks.",
         default="false",
-        used_by=("writing",),
+        used_by=("writing", "merging"),
     ),
     Setting(
         name=f"{_DELTA}properties.defaults.*",

@@ -119,7 +119,7 @@ class _Merge:
             source=Scope(frame=source),
             both=Scope(frame=named.crossJoin(source)),
         )
-        evolution = request.evolution or session_conf(spark, AUTO_MERGE, "false") == "true"
+        evolution = request.evolution or session_conf(spark, AUTO_MERGE, "false").lower() == "true"
         condition = scopes.both.condition(request.condition, "search condition")
         columns = resolve_clauses(
             scopes,
@@ -451,9 +451,12 @@ def _template(spark: SparkSession, metadata: Metadata, request: MergeRequest) ->
     It shares its column ids with the table's frame, so that columns taken from there mean the
     target; unless the source was made from that frame and has them already.
     """
-    if request.target is None or shares_columns(request.target, request.source):
-        return empty_frame(spark, metadata)
-    return stand_in(spark, request.target)
+    # A frame of ``toDF()`` lists its files when it is looked at; its template has the same columns.
+    like: DataFrame | None = getattr(request.target, "_template", request.target)
+    fresh = empty_frame(spark, metadata)
+    if like is None or like.dtypes != fresh.dtypes or shares_columns(like, request.source):
+        return fresh
+    return stand_in(spark, like)
 
 
 def _parameters(condition: Resolved, columns: MergeColumns) -> dict[str, Any]:

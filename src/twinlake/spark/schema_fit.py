@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     from twinlake.runtime import Ids
     from twinlake.schema import ColumnPath, DataType
 
-__all__ = ["evolve", "first_schema", "read_field_metadata", "refuse_duplicates", "refuse_mismatch"]
+__all__ = [
+    "evolve",
+    "first_schema",
+    "read_field_metadata",
+    "refuse_duplicates",
+    "refuse_mismatch",
+    "refuse_missing_partitions",
+]
 
 _WIDENING: Final = "delta.enableTypeWidening"
 _COMPAT_FLAGS: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (1, 2, 3))
@@ -164,6 +171,21 @@ def refuse_mismatch(
         delta_class="DELTA_METADATA_MISMATCH",
         fields={"differences": reasons},
     )
+
+
+def refuse_missing_partitions(metadata: Metadata, given: Sequence[str]) -> None:
+    """Raise if the data lacks a column that says which partition a row belongs to."""
+    present = {name.casefold() for name in given}
+    missing = [name for name in metadata.partition_columns if name.casefold() not in present]
+    if missing:
+        raise UserError(
+            Code.SCHEMA_INVALID,
+            f"The data lacks partition columns of table {metadata.label}: {', '.join(missing)}.",
+            why=f"the data has {', '.join(given)}",
+            fix="Add the columns; they may hold nulls.",
+            delta_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
+            fields={"columns": missing},
+        )
 
 
 def _refuse_void_inside(schema: Struct) -> None:

@@ -88,14 +88,16 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
-def inner_session(spark: SparkSession) -> Any:
-    """The JVM session that relations and written files belong to, settings up to date."""
+def inner_session(spark: SparkSession, *, with_listeners: bool = False) -> Any:
+    """The JVM session that relations and written files belong to, settings up to date.
+
+    ``with_listeners``: one that tells the listeners which the user's session has by now; a clone
+    takes them over when it is made.
+    """
     check_session(spark)
     jsession: Any = spark._jsparkSession
-    inner = _INNER.get(spark)
+    inner = None if with_listeners else _INNER.get(spark)
     if inner is None:
-        # Made before the clone, so that metrics observed by users are told of our jobs too.
-        jsession.observationManager()
         inner = _INNER[spark] = jsession.cloneSession()
     jvm: Any = spark._jvm
     # One map, put in one step: no moment at which a job of ours could see the user's values.

@@ -19,7 +19,7 @@ from twinlake.spark.identity import marks
 from twinlake.spark.overwriting import Removal, all_files, same_partitions
 from twinlake.spark.preparing import computed_columns, prepare
 from twinlake.spark.replacing import replace_rows
-from twinlake.spark.schema_fit import evolve, first_schema
+from twinlake.spark.schema_fit import evolve, first_schema, refuse_missing_partitions
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
 from twinlake.spark.writers import write_files
@@ -258,6 +258,7 @@ class _Rows:
         given = self.df.columns
         defaults = table.protocol.is_supported("allowColumnDefaults")
         computed = computed_columns(metadata, given)
+        refuse_missing_partitions(metadata, [*given, *computed])
         frame = prepare(self.df, metadata, defaults=defaults)
         frame = enforce(frame, metadata, computed=computed)
         if options.replace_where is not None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.commit import CommitResult
+    from twinlake.protocol import Metadata
     from twinlake.storage import Store
     from twinlake.table.table import Table
 
@@ -40,12 +41,11 @@ _BATCH: Final = 100_000
 _ROUNDS: Final = 10
 
 
-def wants_backfill(table: Table, properties: dict[str, str]) -> bool:
-    """Whether these new properties switch row tracking on for files that have no row ids."""
-    wanted = table.metadata.with_configuration(properties)
+def wants_backfill(table: Table, wanted: Metadata) -> bool:
+    """Whether this new metadata switches row tracking on for files that have no row ids."""
     if table.metadata.flag(_ENABLED) or not wanted.flag(_ENABLED):
         return False
-    return any(add.base_row_id is None for add in table.snapshot.adds())
+    return bool(table.snapshot.add_files()["base_row_id"].null_count)
 
 
 def backfill_row_ids(table: Table, *, batch_size: int = _BATCH) -> Table:

@@ -243,8 +243,18 @@ class Table:
     # Changing metadata
 
     def set_properties(self, properties: Mapping[str, object]) -> Table:
-        """Set table properties; the protocol grows as far as they need."""
-        return self._alter(alterations.set_properties(self.metadata, properties))
+        """Set table properties; the protocol grows as far as they need.
+
+        Row tracking on a table with files hands out row ids to them first, in commits of their own.
+        """
+        from twinlake.table.backfilling import ENABLEMENT_TAGS, backfill_row_ids, wants_backfill
+
+        change = alterations.set_properties(self.metadata, properties)
+        if not wants_backfill(self, change.metadata):
+            return self._alter(change)
+        filled = backfill_row_ids(self)
+        again = alterations.set_properties(filled.metadata, properties)
+        return filled._alter(again, tags=ENABLEMENT_TAGS)
 
     def unset_properties(self, keys: Iterable[str], *, if_exists: bool = False) -> Table:
         """Unset table properties."""
@@ -300,7 +310,13 @@ class Table:
         """Drop a CHECK constraint."""
         return self._alter(alterations.drop_constraint(self.metadata, name, if_exists=if_exists))
 
-    def _alter(self, change: Alteration, *, reads_table: bool = False) -> Table:
+    def _alter(
+        self,
+        change: Alteration,
+        *,
+        reads_table: bool = False,
+        tags: Mapping[str, str] | None = None,
+    ) -> Table:
         from twinlake.schema import check_schema
 
         metadata = change.metadata
@@ -311,7 +327,7 @@ class Table:
                 partition_columns=metadata.partition_columns,
             )
         metadata = mapped(self.metadata, metadata, self._runtime.ids)
-        return self._commit(change.operation, metadata, reads_table=reads_table)
+        return self._commit(change.operation, metadata, reads_table=reads_table, tags=tags)
 
     # Changing the protocol
 
@@ -458,8 +474,9 @@ class Table:
         *actions: Action,
         reads_table: bool = False,
         user_metadata: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> Table:
-        options = CommitOptions(policy=self._policy, user_metadata=user_metadata)
+        options = CommitOptions(policy=self._policy, user_metadata=user_metadata, tags=tags or {})
         transaction = Transaction(
             self._snapshot, operation, self._runtime, DEFAULT_HOOKS, options=options
         )

@@ -1,0 +1,202 @@
+"""What two tables have to have in common when two engines did the same to them.
+
+Each function settles one view of a table (metadata, history, rows, file statistics) into plain
+values without what is drawn at random or measured, so that the values of two tables can be
+compared as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from tests.support.row_values import quoted
+from twinlake.schema import Struct, physical_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from twinlake.table import Table
+
+__all__ = [
+    "condition_of",
+    "differences",
+    "file_facts",
+    "history_of",
+    "row_differences",
+    "row_keys",
+    "settled",
+    "statistics_differences",
+]
+
+#: Metrics about time and size, and about change files: Delta Spark leaves those out where
+#: deletion vectors tell the same.
+_VARYING = re.compile(r"TimeMs$|Bytes|[sS]ize|DurationMs|ChangeFile")
+#: Metrics that hang on which rows share a file, as those of restored and packed files do.
+_LAYOUT = re.compile(r"Files|Copied|Vectors|Partitions|Batches|ZCube")
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+def condition_of(error: Exception) -> str | None:
+    """The error class, also of errors that only carry it in their text."""
+    found = getattr(error, "delta_class", None)
+    if found is None and hasattr(error, "getCondition"):
+        found = error.getCondition()
+    if found is None:
+        named = re.search(r"\[([A-Z][A-Z0-9]*_[A-Z0-9_]+)", str(error))
+        found = named.group(1) if named else None
+    return None if found is None else str(found).partition(".")[0]
+
+
+def settled(table: Table) -> dict[str, Any]:
+    """Version, protocol, schema, partitioning and properties."""
+
+    def settle(found: dict[str, Any]) -> dict[str, Any]:
+        drawn = str(found.get(_PHYSICAL_NAME, "")).startswith("col-")
+        return found | {_PHYSICAL_NAME: "drawn"} if drawn else found
+
+    metadata, protocol = table.metadata, table.protocol
+    return {
+        "version": table.version,
+        "protocol": (
+            protocol.min_reader_version,
+            protocol.min_writer_version,
+            sorted(protocol.reader_features or ()),
+            sorted(protocol.writer_features or ()),
+        ),
+        "schema": json.loads(metadata.schema_string, object_hook=settle),
+        "partition columns": metadata.partition_columns,
+        "properties": {
+            key: "drawn" if "materialized" in key else value
+            for key, value in sorted(table.properties.items())
+        },
+    }
+
+
+def history_of(table: Table, *, in_full: bool = False) -> dict[str, Any]:
+    """Operation and numbers of rows of the last commit; in full also files and parameters."""
+    record = table.history(1)[0]
+    metrics = dict(record.operation_metrics or {})
+    if metrics.get("numOutputRows") == "0":
+        # Delta Spark counts a file without rows that it wrote and left out of the commit.
+        metrics.pop("numFiles", None)
+    told: dict[str, Any] = {
+        "operation": record.operation,
+        "metrics": {
+            k: v
+            for k, v in sorted(metrics.items())
+            if not _VARYING.search(k) and (in_full or not _LAYOUT.search(k))
+        },
+    }
+    if in_full:
+        given = record.operation_parameters or {}
+        # Delta Spark numbers the columns in conditions.
+        told["parameters"] = {k: re.sub(r"#\d+L?", "", str(v)) for k, v in sorted(given.items())}
+        told["blind"] = record.is_blind_append
+    return told
+
+
+def differences(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Where two settled views differ, a paragraph for each key."""
+    return "\n".join(
+        f"  {key}:\n    twinlake: {mine.get(key)}\n    Delta:    {other.get(key)}"
+        for key in sorted({*mine, *other})
+        if mine.get(key) != other.get(key)
+    )
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _settled_value(value: Any) -> Any:
+    match value:
+        case float():
+            return "NaN" if math.isnan(value) else value.hex()
+        case Decimal():
+            return str(value)
+        case list() | tuple():
+            return tuple(_settled_value(item) for item in value)
+        case dict():
+            return tuple((key, _settled_value(item)) for key, item in value.items())
+        case _:
+            return value
+
+
+def row_keys(
+    frames: Mapping[str, DataFrame], more: tuple[str, ...] = ()
+) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of each frame as texts that are equal only for the very same values.
+
+    ``more`` names columns to be given beside the text instead of within it. All frames are read
+    by one query, because a query takes longer than all of their rows.
+    """
+    from pyspark.sql import functions as F
+
+    tagged = []
+    for name, frame in frames.items():
+        own = [quoted(column) for column in frame.columns if column not in more]
+        tagged.append(frame.select(F.lit(name).alias("reader"), F.struct(*own).alias("r"), *more))
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in frames}
+    for row in reduce(lambda one, other: one.unionAll(other), tagged).toArrow().to_pylist():
+        text = repr(_settled_value(row["r"]))
+        found[row["reader"]].append((text, *(row[column] for column in more)))
+    return found
+
+
+def row_differences(mine: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> str:
+    """The rows that only one of the two has; empty if there are none."""
+    one, two = Counter(mine), Counter(other)
+    if one == two:
+        return ""
+    more, fewer = list((one - two).elements()), list((two - one).elements())
+    return f"{len(more)} rows too many: {more[:4]}\n  {len(fewer)} rows missing: {fewer[:4]}"
+
+
+# --- statistics -----------------------------------------------------------------------------------
+
+
+def file_facts(table: Table, key: str) -> dict[Any, dict[str, Any]]:
+    """Statistics by logical names, for the files that partition, number and range of ``key`` tell.
+
+    Which rows share a file is its writer's choice; those that hold others are left out.
+    """
+    found: dict[Any, list[dict[str, Any]]] = {}
+    named = {physical_name(column): column.name for column in table.schema}
+    for add in table.snapshot.adds():
+        stats = json.loads(add.stats, parse_float=Decimal) if add.stats else {}
+        for kind in ("minValues", "maxValues", "nullCount"):
+            stats[kind] = _by_name(stats.get(kind, {}), table.schema)
+        values = tuple(sorted((named[k], v) for k, v in add.partition_values.items()))
+        deleted = add.deletion_vector.cardinality if add.deletion_vector else 0
+        bounds = tuple(str(stats[kind].get(key)) for kind in ("minValues", "maxValues"))
+        found.setdefault((values, stats.get("numRecords"), deleted, bounds), []).append(stats)
+    return {told: stats[0] for told, stats in found.items() if len(stats) == 1}
+
+
+def _by_name(values: dict[str, Any], schema: Struct) -> dict[str, Any]:
+    named = {}
+    for column in schema:
+        value = values.get(physical_name(column))
+        if isinstance(column.type, Struct) and isinstance(value, dict):
+            named[column.name] = _by_name(value, column.type)
+        elif value is not None:
+            named[column.name] = value
+    return named
+
+
+def statistics_differences(mine: Any, other: Any, path: tuple[str, ...] = ()) -> list[str]:
+    """Every statistic of ours that is not the other one's; those we leave out are no difference."""
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return [
+            line
+            for key, value in mine.items()
+            for line in statistics_differences(value, other.get(key), (*path, key))
+        ]
+    return [] if mine == other or mine in ({}, None) else [f"{'/'.join(path)}: {mine} / {other}"]
