@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -33,7 +34,7 @@ ROOM = 1_000_000
 """How many ids a driver has for itself."""
 COARSE = 0.05
 """The clock of file times is not as fine as that of the notes."""
-WRITERS = ("native", "arrow", "auto")
+WRITERS = ("native", "auto", "arrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,16 @@ def _difference(found: dict[int, int], wanted: dict[int, int]) -> str:
     )
 
 
-def _data_files(table: Path) -> set[str]:
-    found = set()
+def _has_file_since(table: Path, moment: float) -> bool:
+    """Whether something was written to the folder of the table, the log apart."""
     for folder, folders, files in os.walk(table):
         folders[:] = [name for name in folders if name != "_delta_log"]
-        found |= {f"{folder}/{file}" for file in files if not file.endswith(".crc")}
-    return found
+        for file in files:
+            # What is seen may be moved or deleted before it is looked at.
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(f"{folder}/{file}").st_mtime >= moment:  # noqa: PTH116
+                    return True
+    return False
 
 
 @dataclass(slots=True)
@@ -120,6 +125,8 @@ class Watch:
     done: int = 0
     op: str | None = None
     """The operation it is at; None between two of them."""
+    at: float = 0.0
+    """When the last note was taken."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each operation took last."""
 
@@ -130,7 +137,7 @@ class Watch:
         if size != self.size:
             notes, self.size = self.driver.notes(), size
             self.done = sum("done" in note for note in notes)
-            self.op = notes[-1].get("op") if notes else None
+            self.op, self.at = (notes[-1].get("op"), notes[-1]["at"]) if notes else (None, 0.0)
             for begin, end in zip(notes[::2], notes[1::2], strict=False):
                 self.seconds[begin["op"]] = end["at"] - begin["at"]
         return self.done, self.op
@@ -139,12 +146,9 @@ class Watch:
 def _kill(driver: Driver, table: Path, aim: Aim, dice: random.Random) -> None:
     """Let it do some work, wait for the moment, kill it."""
     watch, enough = Watch(driver), dice.randrange(*WORK)
-    before: set[str] = set()
     while True:
         driver.check_alive()
         done, op = watch.look()
-        if op is None:
-            before = _data_files(table)
         if done < enough or op != aim.op:
             time.sleep(0.002)
             continue
@@ -152,11 +156,11 @@ def _kill(driver: Driver, table: Path, aim: Aim, dice: random.Random) -> None:
             # At any moment of the operation, as far as one can tell how long it will take.
             time.sleep(dice.uniform(0, watch.seconds.get(aim.op, 1.0)))
             break
-        while watch.look() == (done, op) and _data_files(table) <= before:
-            time.sleep(0.001)
+        while watch.look() == (done, op) and not _has_file_since(table, watch.at):
+            time.sleep(0.0005)
         if watch.look() == (done, op):
             # Now and then a little later: more files are there, or some are in place already.
-            time.sleep(dice.choice((0, 0, 0.01, 0.05)))
+            time.sleep(dice.choice((0, 0, 0, 0.005, 0.02)))
             break
     driver.kill()
 

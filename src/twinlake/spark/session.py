@@ -51,7 +51,38 @@ _PINNED_WRITES: Final[Mapping[str, str]] = {
 
 _IGNORE_MISSING: Final = "spark.sql.parquet.fieldId.read.ignoreMissing"
 _DEFAULTS: Final = "spark.databricks.delta.properties.defaults."
-_INNER: Final[WeakKeyDictionary[SparkSession, Any]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inner:
+    """An inner session, with what brings it up to date in few calls: all of it lives in Java."""
+
+    session: Any
+    settings: Any
+    users: Any
+    """The settings of the user's session, as they are at any time."""
+    pinned: Any
+    java_map: Any
+
+    @staticmethod
+    def of(spark: SparkSession) -> _Inner:
+        jvm: Any = spark._jvm
+        jsession: Any = spark._jsparkSession
+        session = jsession.cloneSession()
+        java_map = jvm.java.util.HashMap
+        pinned = java_map()
+        for key, value in {**PINNED, **_PINNED_WRITES, _IGNORE_MISSING: "false"}.items():
+            pinned.put(key, value)
+        return _Inner(
+            session=session,
+            settings=session.sessionState().conf().settings(),
+            users=jsession.sessionState().conf().settings(),
+            pinned=pinned,
+            java_map=java_map,
+        )
+
+
+_INNER: Final[WeakKeyDictionary[SparkSession, _Inner]] = WeakKeyDictionary()
 
 
 def enable(spark: SparkSession) -> SparkSession:
@@ -95,18 +126,14 @@ def inner_session(spark: SparkSession, *, with_listeners: bool = False) -> Any:
     takes them over when it is made.
     """
     check_session(spark)
-    jsession: Any = spark._jsparkSession
     inner = None if with_listeners else _INNER.get(spark)
     if inner is None:
-        inner = _INNER[spark] = jsession.cloneSession()
-    jvm: Any = spark._jvm
+        inner = _INNER[spark] = _Inner.of(spark)
     # One map, put in one step: no moment at which a job of ours could see the user's values.
-    settings = jvm.java.util.HashMap(jsession.sessionState().conf().settings())
-    for key, value in {**PINNED, **_PINNED_WRITES}.items():
-        settings.put(key, value)
-    settings.put(_IGNORE_MISSING, "false")
-    inner.sessionState().conf().settings().putAll(settings)
-    return inner
+    settings = inner.java_map(inner.users)
+    settings.putAll(inner.pinned)
+    inner.settings.putAll(settings)
+    return inner.session
 
 
 def session_conf(spark: SparkSession, key: str, default: str) -> str:
@@ -119,18 +146,23 @@ def session_conf(spark: SparkSession, key: str, default: str) -> str:
 class SessionSettings:
     """What the session says about how tables are treated."""
 
+    spark: SparkSession
     policy: str
     options: Mapping[str, Any]
-    default_properties: Mapping[str, str]
-    """What the session wants every new table to have."""
+
+    @property
+    def default_properties(self) -> Mapping[str, str]:
+        """What the session wants every new table to have."""
+        # Every setting of the session is some calls to Java away: only new tables need them.
+        return default_properties(self.spark)
 
 
 def settings_of(spark: SparkSession, path: str | os.PathLike[str]) -> SessionSettings:
     """The upgrade policy, and what the object store of ``path`` needs from Hadoop's settings."""
     return SessionSettings(
+        spark=spark,
         policy=session_conf(spark, "spark.twinlake.upgradePolicy", "bundled"),
         options=_store_options(spark, os.fspath(path)),
-        default_properties=default_properties(spark),
     )
 
 
