@@ -19,7 +19,7 @@ from twinlake.errors import TwinlakeError
 from twinlake.spark.file_list import file_keys, hadoop_root
 from twinlake.spark.frames import table_frame
 from twinlake.spark.reading import scan
-from twinlake.spark.scan import ROW_ID, Scan
+from twinlake.spark.scan import Scan
 from twinlake.spark.session import PINNED
 from twinlake.storage import encode_path, open_store
 
@@ -284,7 +284,7 @@ def test_row_ids_are_those_of_delta(delta_spark: SparkSession, tmp_path: Path) -
     ).save(str(path))
     delta_spark.sql(f"UPDATE delta.`{path}` SET id = id + 100 WHERE id % 5 = 0")
     theirs = _delta(delta_spark, path).selectExpr("id", "_metadata.row_id AS r")
-    ours = scan(delta_spark, path, row_ids=True).selectExpr("id", f"{ROW_ID} AS r")
+    ours = scan(delta_spark, path, row_ids=True).selectExpr("id", "_row_id AS r")
     assert _rows(ours) == _rows(theirs)
 
 

@@ -30,7 +30,6 @@ from tests.support.row_values import quoted, random_rows
 from twinlake.errors import UserError
 from twinlake.spark import DeltaTable, scan, write
 from twinlake.spark.optimizing import optimize, reorg
-from twinlake.spark.scan import ROW_COMMIT_VERSION, ROW_ID
 from twinlake.spark.session import open_table
 from twinlake.table import Table
 
@@ -408,7 +407,7 @@ class Engines:
             return
         frames = {s.writer: scan(self.spark, s.path, row_ids=True) for s in self.ours}
         schema = self.theirs.table().metadata.schema_string
-        for writer, rows in row_keys(frames, (ROW_ID, ROW_COMMIT_VERSION)).items():
+        for writer, rows in row_keys(frames, ("_row_id", "_row_commit_version")).items():
             ids = {row_id: (text, at) for text, row_id, at in rows}
             if len(ids) != len(rows) or None in ids:
                 raise self.disagreement(f"row ids of the {writer} table are not unique: {rows}")
@@ -437,7 +436,7 @@ class Engines:
         for side in self.ours:
             ours = scan(self.spark, side.path, row_ids=True)
             frames[f"{side.writer} by twinlake"] = ours.withColumnsRenamed(
-                {ROW_ID: names[0], ROW_COMMIT_VERSION: names[1]}
+                {"_row_id": names[0], "_row_commit_version": names[1]}
             )
         rows = row_keys(frames, names)
         versions = {name: [(text, at) for text, _, at in own] for name, own in rows.items()}

@@ -21,12 +21,13 @@ from twinlake.spark.scan import Scan, frame_of_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
     from pyspark.sql import Column, SparkSession
 
     from twinlake.log import Snapshot
     from twinlake.schema.predicates import Expr
 
-__all__ = ["TableFrame", "table_frame"]
+__all__ = ["TableFrame", "files_for", "table_frame"]
 
 _SOURCE = "_metadata"
 """The hidden column of file sources: path, size and row index of where a row comes from."""
@@ -37,11 +38,17 @@ def table_frame(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return TableFrame(spark, snapshot, empty_frame(spark, snapshot.metadata), ())
 
 
+def files_for(spark: SparkSession, snapshot: Snapshot, where: str | Column) -> pa.Table:
+    """The files that may hold rows for which the condition is true."""
+    filtered = empty_frame(spark, snapshot.metadata).where(where)
+    return snapshot.files(_skipping(spark, snapshot, filtered))
+
+
 class TableFrame(ClassicDataFrame):
     """A frame over a table that has not been listed yet; everything else about it is Spark's."""
 
     def __new__(cls, *_: Any, **__: Any) -> TableFrame:
-        # PySpark's own constructor looks at the session type; this class is classic by nature.
+        """Make it as it is: PySpark would look at the arguments for the kind of session."""
         return object.__new__(cls)
 
     def __init__(
@@ -125,22 +132,20 @@ class TableFrame(ClassicDataFrame):
 
     def _scan(self, *, one_branch: bool) -> DataFrame:
         spark = self.sparkSession
-        files = self._snapshot.files(self._skipping())
+        skipping = _skipping(spark, self._snapshot, self._template) if self._steps else None
+        files = self._snapshot.files(skipping)
         scan = Scan(snapshot=self._snapshot, files=files, one_branch=one_branch)
         frame = _with_column_ids(spark, scan.frame(spark), self._base)
         for step in self._steps:
             frame = step(frame)
         return frame
 
-    def _skipping(self) -> Expr | None:
-        """What the recorded filters say about the table's own columns."""
-        if not self._steps:
-            return None
-        plan: Any = self._template._jdf.queryExecution().optimizedPlan()
-        sql = _condition_on_leaf(plan)
-        if sql is None:
-            return None
-        return skipping_expression(self.sparkSession, sql, self._snapshot.metadata)
+
+def _skipping(spark: SparkSession, snapshot: Snapshot, filtered: DataFrame) -> Expr | None:
+    """What the filters on an empty frame of the table say about its own columns."""
+    plan: Any = filtered._jdf.queryExecution().optimizedPlan()
+    sql = _condition_on_leaf(plan)
+    return None if sql is None else skipping_expression(spark, sql, snapshot.metadata)
 
 
 def _condition_on_leaf(plan: Any) -> str | None:

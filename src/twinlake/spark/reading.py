@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.errors import Code, UserError
 from twinlake.schema import Struct
 from twinlake.spark.columns import visible_field
+from twinlake.spark.errors import speaks_spark
+from twinlake.spark.frames import files_for
 from twinlake.spark.scan import ROW_COMMIT_VERSION, ROW_ID, Scan
 from twinlake.spark.session import open_table
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
@@ -16,9 +19,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from twinlake.log import Snapshot
+
 __all__ = ["scan"]
 
+_SHOWN_AS: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
 
+
+@speaks_spark
 def scan(
     spark: SparkSession,
     path: str | os.PathLike[str],
@@ -28,16 +36,35 @@ def scan(
     timestamp: Any = None,
     row_ids: bool = False,
 ) -> DataFrame:
-    """The rows of a table; only files that may hold rows of ``where`` are read."""
-    table = open_table(spark, path, version, timestamp)
-    files = table.snapshot.files(where if isinstance(where, str) else None)
-    frame = Scan(snapshot=table.snapshot, files=files, row_ids=row_ids).frame(spark)
+    """The rows of a table; only files that may hold rows of ``where`` are read.
+
+    ``row_ids`` adds the stable id of each row and the version that last changed it, as
+    ``_row_id`` and ``_row_commit_version``, for tables with row tracking.
+    """
+    snapshot = open_table(spark, path, version, timestamp).snapshot
+    if row_ids:
+        _check_row_ids(snapshot)
+    files = snapshot.files() if where is None else files_for(spark, snapshot, where)
+    frame = Scan(snapshot=snapshot, files=files, row_ids=row_ids).frame(spark)
+    if row_ids:
+        frame = frame.withColumnsRenamed(_SHOWN_AS)
     if where is not None:
         frame = frame.where(where)
     if columns is not None:
-        extra = [ROW_ID, ROW_COMMIT_VERSION] if row_ids else []
+        extra = tuple(_SHOWN_AS.values()) if row_ids else ()
         frame = frame.select(*[quoted(name) for name in (*columns, *extra)])
     return without_field_ids(frame)
+
+
+def _check_row_ids(snapshot: Snapshot) -> None:
+    if not snapshot.metadata.flag("delta.enableRowTracking"):
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"The rows of table {snapshot.metadata.label} have no ids.",
+            why="row tracking is not on in this version",
+            fix="Set delta.enableRowTracking to true, or leave row_ids out.",
+            fields={"version": snapshot.version},
+        )
 
 
 def without_field_ids(frame: DataFrame) -> DataFrame:
