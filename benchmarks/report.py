@@ -6,10 +6,12 @@ import importlib.metadata
 import os
 import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from rich.table import Table
+
+from benchmarks.spark_worker import DELTA_PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import CaseResult, Figure, Row
 
+DELTA_SPARK: Final = DELTA_PACKAGE.rpartition(":")[2]
 _PACKAGES = ("twinlake", "pyarrow", "msgspec", "obstore", "deltalake", "pyspark")
 
 
@@ -164,9 +167,11 @@ def write_plot(path: Path, results: Iterable[CaseResult], about: dict[str, Any])
     axes.set_xlim(0, widest * 1.15)
     axes.set_xlabel("ours over theirs, less is better; a black stroke is the most that passes")
     versions = about["packages"]
+    peers = [f"delta-rs {versions['deltalake']}"]
+    if any(row.peer.side == "Delta Spark" for row in rows):
+        peers.append(f"Delta Spark {DELTA_SPARK}")
     axes.set_title(
-        f"twinlake {versions['twinlake']} and delta-rs {versions['deltalake']}, "
-        f"{about['cores']} cores"
+        f"twinlake {versions['twinlake']} and {', '.join(peers)}, {about['cores']} cores"
     )
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -54,12 +54,12 @@ class Twinlake:
         write(frame, path, "append")
 
     def read(self, path: str) -> DataFrame:
-        from twinlake.spark.reading import scan
+        from twinlake.spark import scan
 
         return scan(self.spark, path)
 
     def scan(self, path: str, where: str) -> DataFrame:
-        from twinlake.spark.reading import scan
+        from twinlake.spark import scan
 
         return scan(self.spark, path, where=where)
 

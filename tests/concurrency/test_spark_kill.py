@@ -21,6 +21,7 @@ from tests.support.spark_workers import (
     new_table,
     see,
 )
+from twinlake.table import Table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,4 +211,9 @@ def test_killed_drivers_leave_what_they_committed(
         following.kill()
     model.follow(following.notes(), see(table))
     assert model.between * 2 >= kills, f"{model.between} of {kills} between file and commit"
+    # What the dead have left is swept, even where its name hides it.
+    Table.open(table).vacuum(0, enforce_retention=False)
+    swept = see(table)
+    assert (swept.rows, swept.strays) == (model.rows, {})
+    assert {entry.name for entry in table.iterdir()} <= {"_delta_log", "part=0", "part=1"}
     assert_both_engines_read(delta_spark, table, model.rows)

@@ -19,8 +19,8 @@ from twinlake.errors import TwinlakeError
 from twinlake.spark.file_list import file_keys, hadoop_root
 from twinlake.spark.frames import table_frame
 from twinlake.spark.reading import scan
-from twinlake.spark.scan import Scan
 from twinlake.spark.session import PINNED
+from twinlake.spark.table_scan import Scan
 from twinlake.storage import encode_path, open_store
 
 if TYPE_CHECKING:

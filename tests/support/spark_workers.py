@@ -43,7 +43,7 @@ __all__ = [
 PARTS = 2
 """Rows are in partition ``id % PARTS``."""
 
-LIMIT = 300.0
+LIMIT = 600.0
 """Seconds after which a driver that nobody stopped gives up."""
 
 _LEAD = 3
@@ -276,7 +276,7 @@ def _strays(path: Path, table: Any) -> dict[str, float]:
         folders[:] = [f for f in folders if f != "_delta_log"]
         for file in files:
             key = os.path.relpath(os.path.join(folder, file), path)  # noqa: PTH118
-            if key not in named and not file.endswith(".crc"):
+            if key not in named:
                 found[key] = Path(folder, file).stat().st_mtime
     return found
 

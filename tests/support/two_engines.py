@@ -316,6 +316,8 @@ class Engines:
     """After the start and each step that worked."""
     feed_from: int = 0
     """The first version whose changes can still be read."""
+    in_full: bool = False
+    """Whether rows are known to share files in the same way: then all metrics are compared."""
 
     def __post_init__(self) -> None:
         self.theirs = Side(self.spark, self.folder / "theirs")
@@ -369,11 +371,12 @@ class Engines:
     def compare(self, *, everybody: bool = False) -> None:
         """Everything that has to be the same after a step; ``everybody`` reads all tables."""
         theirs = self.theirs.table()
-        told = {**settled(theirs), **history_of(theirs)}
+        told = {**settled(theirs), **history_of(theirs, in_full=self.in_full)}
         frames = {"Delta": self.by_delta(self.theirs)}
         for side in self.ours:
             table = side.table()
-            if found := differences({**settled(table), **history_of(table)}, told):
+            mine = {**settled(table), **history_of(table, in_full=self.in_full)}
+            if found := differences(mine, told):
                 raise self.disagreement(f"the {side.writer} table is another\n{found}")
             frames[f"twinlake reads the {side.writer} table"] = self.by_us(side)
         if everybody:

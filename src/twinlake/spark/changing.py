@@ -28,7 +28,8 @@ from twinlake.commit.plans import (
 )
 from twinlake.schema import LONG, STRING, StructField
 from twinlake.spark.committing import NewFiles, commit_change, file_target
-from twinlake.spark.scan import (
+from twinlake.spark.spark_types import quoted
+from twinlake.spark.table_scan import (
     FILE_NUMBER,
     ROW_COMMIT_VERSION,
     ROW_ID,
@@ -36,7 +37,6 @@ from twinlake.spark.scan import (
     Scan,
     materialised_columns,
 )
-from twinlake.spark.spark_types import quoted
 from twinlake.spark.vectors import read_vectors
 from twinlake.spark.writers import write_files
 

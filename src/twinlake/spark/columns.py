@@ -144,6 +144,13 @@ class ReadColumns:
         """The table's columns in their order; None if the frame already has just these."""
         from pyspark.sql import functions as F
 
+        if (
+            self.mode is ColumnMappingMode.NONE
+            and partitions is None
+            and constants is None
+            and raw.columns == [field.name for field in self.metadata.schema]
+        ):
+            return None
         number = {field.name: position for position, field in enumerate(self.partitions)}
         chosen = []
         for field in self.metadata.schema:
@@ -157,13 +164,7 @@ class ReadColumns:
                 if self._is_cast(field):
                     column = column.cast(spark_type(Struct((visible_field(field),)))[0].dataType)
             chosen.append(column.alias(field.name, metadata=_shown(field)))
-        as_they_are = (
-            self.mode is ColumnMappingMode.NONE
-            and partitions is None
-            and constants is None
-            and raw.columns == [field.name for field in self.metadata.schema]
-        )
-        return None if as_they_are else chosen
+        return chosen
 
     def _is_cast(self, field: StructField) -> bool:
         return (

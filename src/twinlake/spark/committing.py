@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Transaction
 from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.log import CACHE
-from twinlake.schema import physical_name, render_path, walk_fields
+from twinlake.schema import physical_path, render_path, walk_fields
 from twinlake.spark.files import FileTarget
 from twinlake.spark.identity import identity_paths
 from twinlake.storage import decode_path
@@ -18,7 +18,7 @@ from twinlake.table.creation import CLUSTERING_DOMAIN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from twinlake.actions import Action, AddFile
+    from twinlake.actions import Action, AddFile, DomainMetadata
     from twinlake.commit import CommitResult, Operation
     from twinlake.commit.readset import ReadSet
     from twinlake.log import Snapshot
@@ -42,7 +42,15 @@ def commit_change(
     tags: Mapping[str, str] | None = None,
     txn: tuple[str, int] | None = None,
 ) -> CommitResult | None:
-    """Commit on top of the table; None if the application ``txn`` names wrote this before."""
+    """Commit on top of the table.
+
+    None if the application that ``txn`` names wrote this before, or if nothing changes: Delta
+    records no empty versions either.
+    """
+    actions = list(actions)
+    changed = metadata is not None and metadata != table.metadata
+    if not actions and not changed and txn is None:
+        return None
     chosen = options or CommitOptions(policy=table.policy)
     if tags:
         chosen = replace(chosen, tags={**chosen.tags, **tags})
@@ -53,8 +61,7 @@ def commit_change(
         transaction.record(reads)
     if txn is not None and transaction.set_transaction(*txn) is not None:
         return None
-    actions = list(actions)
-    if metadata is not None and metadata != table.metadata:
+    if metadata is not None and changed:
         if actions:
             _refuse_broken_feed(table.metadata, metadata, operation)
         transaction.update_metadata(metadata)
@@ -65,14 +72,14 @@ def commit_change(
 
 def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation) -> None:
     """Rows and lost columns in one commit: its changes fit neither schema, as Delta sees it."""
-    if not after.flag("delta.enableChangeDataFeed") or after.column_mapping_mode == "none":
+    mode = after.column_mapping_mode
+    if not after.flag("delta.enableChangeDataFeed") or mode == "none":
         return
-    kept = {physical_name(field): path for path, field in walk_fields(after.schema)}
-    lost = [
-        render_path(path)
-        for path, field in walk_fields(before.schema)
-        if kept.get(physical_name(field)) != path
-    ]
+    old, new = (
+        {physical_path(m.schema, path, mode): path for path, _ in walk_fields(m.schema)}
+        for m in (before, after)
+    )
+    lost = [render_path(path) for key, path in old.items() if new.get(key) != path]
     if lost:
         raise UserError(
             Code.SCHEMA_EVOLUTION,
@@ -158,10 +165,13 @@ def store_target(
 
 def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
     """The clustering columns by physical path."""
+    domain = snapshot.domains.get(CLUSTERING_DOMAIN)
+    return () if domain is None else clustering_paths(domain)
+
+
+def clustering_paths(domain: DomainMetadata) -> tuple[tuple[str, ...], ...]:
+    """The columns that a record of clustering names; some writers leave their paths joined."""
     import msgspec
 
-    domain = snapshot.domains.get(CLUSTERING_DOMAIN)
-    if domain is None:
-        return ()
     columns = msgspec.json.decode(domain.configuration).get("clusteringColumns", [])
     return tuple(tuple(c) if isinstance(c, list) else tuple(c.split(".")) for c in columns)

@@ -9,8 +9,8 @@ from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.schema import Struct
 from twinlake.schema.predicates import parse_predicate
 from twinlake.spark.columns import visible_field
-from twinlake.spark.scan import frame_of_plan
 from twinlake.spark.spark_types import jvm_type
+from twinlake.spark.table_scan import frame_of_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -11,7 +11,7 @@ from twinlake.commit.readset import ReadSet
 from twinlake.schema.predicates import evaluate_on, is_exact, is_partition_only
 from twinlake.spark.changing import RowChange, collect_positions
 from twinlake.spark.conditions import Condition
-from twinlake.spark.scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

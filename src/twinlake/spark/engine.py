@@ -35,7 +35,7 @@ class SparkEngine:
     def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> Sequence[str]:
         """At most ``limit`` rows for which the expression is not true, as text."""
         from twinlake.spark.enforcing import offending_rows
-        from twinlake.spark.scan import Scan
+        from twinlake.spark.table_scan import Scan
 
         frame = Scan(snapshot=snapshot, files=snapshot.files()).frame(self.spark)
         return offending_rows(frame, expression, limit)

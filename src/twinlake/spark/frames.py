@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from twinlake.spark.conditions import empty_frame, skipping_expression
-from twinlake.spark.scan import Scan, frame_of_plan
+from twinlake.spark.spark_types import java_class
+from twinlake.spark.table_scan import Scan, frame_of_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableFrame", "files_for", "table_frame"]
 
+_CATALYST = "org.apache.spark.sql.catalyst"
 _SOURCE = "_metadata"
 """The hidden column of file sources: path, size and row index of where a row comes from."""
 
@@ -162,23 +164,24 @@ def _condition_on_leaf(plan: Any) -> str | None:
 
 def _with_column_ids(spark: SparkSession, frame: DataFrame, base: DataFrame) -> DataFrame:
     """The frame with the column ids of ``base``, column by column."""
-    jvm: Any = spark._jvm
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    alias = java_class(spark, f"{_CATALYST}.expressions.Alias")
+    some = java_class(spark, "scala.Some")
+    to_seq = java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq
     child: Any = frame._jdf.queryExecution().analyzed()
     output, wanted = child.output(), base._jdf.queryExecution().analyzed().output()
-    nothing = jvm.PythonUtils.toSeq([])
+    nothing = to_seq([])
     aliases = []
     for position in range(wanted.size()):
         attribute = wanted.apply(position)
         aliases.append(
-            expressions.Alias(
+            alias(
                 output.apply(position),
                 attribute.name(),
                 attribute.exprId(),
                 nothing,
-                jvm.scala.Option.apply(attribute.metadata()),
+                some(attribute.metadata()),
                 nothing,
             )
         )
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    return frame_of_plan(spark, logical.Project(jvm.PythonUtils.toSeq(aliases), child))
+    project = java_class(spark, f"{_CATALYST}.plans.logical.Project")
+    return frame_of_plan(spark, project(to_seq(aliases), child))

@@ -31,9 +31,9 @@ from twinlake.spark.resolving import (
     shares_columns,
     stand_in,
 )
-from twinlake.spark.scan import FILE_NUMBER, ROW_ID, ROW_INDEX, Scan
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import quoted, spark_type
+from twinlake.spark.table_scan import FILE_NUMBER, ROW_ID, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

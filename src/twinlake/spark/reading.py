@@ -9,9 +9,9 @@ from twinlake.schema import Struct
 from twinlake.spark.columns import visible_field
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.frames import files_for
-from twinlake.spark.scan import ROW_COMMIT_VERSION, ROW_ID, Scan
 from twinlake.spark.session import open_table
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
+from twinlake.spark.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan
 
 if TYPE_CHECKING:
     import os
@@ -73,8 +73,9 @@ def without_field_ids(frame: DataFrame) -> DataFrame:
     They have to stay on the columns themselves: a cast that took them off would also keep Spark
     from reading only the fields that are used.
     """
-    cached: Any = frame
-    cached._schema = spark_type(_shown(from_spark(frame.schema)))
+    shown = spark_type(_shown(from_spark(frame.schema)))
+    # Where PySpark keeps the schema it has read once: since 4.1 under its own name.
+    vars(frame).update(schema=shown, _schema=shown)
     return frame
 
 

@@ -14,7 +14,7 @@ from twinlake.spark.conditions import Condition
 from twinlake.spark.deleting import files_decided
 from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.figures import write_metrics
-from twinlake.spark.scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

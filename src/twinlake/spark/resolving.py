@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.scan import frame_of_plan
 from twinlake.spark.spark_types import from_spark
+from twinlake.spark.table_scan import frame_of_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

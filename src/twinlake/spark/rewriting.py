@@ -38,8 +38,8 @@ from twinlake.schema import (
 from twinlake.spark.arrow_writer import compression_of, delete_job
 from twinlake.spark.committing import clustering_columns
 from twinlake.spark.files import FileTarget
-from twinlake.spark.scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
 from twinlake.spark.spark_types import quoted
+from twinlake.spark.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
 from twinlake.spark.writers import discard, write_files
 from twinlake.storage import OnDisk
 
@@ -73,6 +73,8 @@ class SparkRewriter:
     spark: SparkSession
     engine: str | None = None
     """How rows are moved, ``arrow`` or ``frame``; by default whichever is right and fast."""
+    small: int = _SMALL
+    """Up to so many bytes are rewritten in this process."""
 
     def rewrite(self, request: RewriteRequest) -> Sequence[Sequence[AddFile]]:
         """The new files of each bin, in the order of the bins; nothing is committed."""
@@ -105,7 +107,7 @@ class SparkRewriter:
             if not job.in_one_piece or sum(file.size for file in files) <= _ONE_PIECE
         ]
         task = _WriteBin(job)
-        if sum(file.size for packed in bins for file in packed.files) <= _SMALL:
+        if sum(file.size for packed in bins for file in packed.files) <= self.small:
             results: Iterable[_Written] = map(task, bins)
         else:
             context: Any = self.spark.sparkContext

@@ -97,8 +97,8 @@ def enable(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def check_session(spark: SparkSession) -> None:
-    """Refuse sessions that cannot be worked with: Spark Connect, and lenient field ids."""
+def check_classic(spark: SparkSession) -> None:
+    """Refuse a Spark Connect session."""
     if not hasattr(spark, "_jsparkSession"):
         raise UserError(
             Code.SPARK_REQUIRED,
@@ -109,6 +109,11 @@ def check_session(spark: SparkSession) -> None:
             "and unset SPARK_REMOTE and spark.api.mode=connect.",
             fields={"session": type(spark).__module__},
         )
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse sessions that cannot be worked with: Spark Connect, and lenient field ids."""
+    check_classic(spark)
     if session_conf(spark, _IGNORE_MISSING, "false").lower() == "true":
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -159,6 +164,8 @@ class SessionSettings:
 
 def settings_of(spark: SparkSession, path: str | os.PathLike[str]) -> SessionSettings:
     """The upgrade policy, and what the object store of ``path`` needs from Hadoop's settings."""
+    # Everything begins here; further on a Connect session fails in words about attributes.
+    check_classic(spark)
     return SessionSettings(
         spark=spark,
         policy=session_conf(spark, "spark.twinlake.upgradePolicy", "bundled"),

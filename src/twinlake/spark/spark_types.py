@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from twinlake.schema import Struct
 
-__all__ = ["from_spark", "jvm_type", "quoted", "spark_type"]
+__all__ = ["from_spark", "java_class", "jvm_type", "quoted", "spark_type"]
 
 
 def spark_type(schema: Struct) -> StructType:
@@ -30,8 +30,14 @@ def from_spark(schema: StructType) -> Struct:
 
 def jvm_type(spark: SparkSession, schema: Struct) -> Any:
     """The schema as a value in the driver's JVM."""
+    kinds = java_class(spark, "org.apache.spark.sql.types.DataType")
+    return kinds.fromJson(render_schema(schema))
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """A class by its whole name: one question to Java instead of one for each package."""
     jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.types.DataType.fromJson(render_schema(schema))
+    return getattr(jvm, name)
 
 
 def quoted(name: str) -> str:

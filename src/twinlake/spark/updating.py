@@ -12,7 +12,7 @@ from twinlake.spark.assignments import assigned
 from twinlake.spark.changing import CHANGE_TYPE, RowChange, collect_positions
 from twinlake.spark.conditions import Condition
 from twinlake.spark.enforcing import enforce
-from twinlake.spark.scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_INDEX, Scan
+from twinlake.spark.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

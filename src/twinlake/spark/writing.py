@@ -11,7 +11,14 @@ from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
 from twinlake.runtime import Runtime
-from twinlake.spark.committing import NewFiles, commit_change, file_target, store_target
+from twinlake.spark.committing import (
+    NewFiles,
+    clustering_columns,
+    clustering_paths,
+    commit_change,
+    file_target,
+    store_target,
+)
 from twinlake.spark.enforcing import enforce
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.figures import write_metrics
@@ -117,7 +124,8 @@ def write(
 ) -> Table:
     """Write a frame to the table at ``path``; returns the table at its new version.
 
-    ``mode`` is append, overwrite, error (if there is a table) or ignore. An overwrite replaces all
+    ``mode`` is append, overwrite, error (if there is a table) or ignore. ``properties``, and columns
+    to cluster by, are those of a table that this write makes. An overwrite replaces all
     rows, or with ``replace_where`` those that match, or with ``partition_overwrite="dynamic"``
     those of the partitions the frame has rows for. ``txn=(application, version)`` makes
     the write happen once however often it is tried.
@@ -254,6 +262,8 @@ class _Rows:
                 return table
         if options.shown_mode == "Overwrite":
             TableRules.of(table.metadata).refuse_row_loss("WRITE")
+        if options.cluster_by:
+            self._check_clustering()
         metadata = self._metadata()
         given = self.df.columns
         defaults = table.protocol.is_supported("allowColumnDefaults")
@@ -270,6 +280,20 @@ class _Rows:
             marked = marks(metadata, files, columns=computed) or metadata
             removal = self._removal(files)
             return self._commit(files, removal, marked)
+
+    def _check_clustering(self) -> None:
+        """A write says by which columns a table is clustered; it does not change them."""
+        snapshot = self.table.snapshot
+        asked = clustering_domain(snapshot.metadata, self.options.cluster_by)
+        if clustering_paths(asked) != clustering_columns(snapshot):
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                f"The table is not clustered by {', '.join(self.options.cluster_by)}.",
+                why="cluster_by goes with the write that makes a table; it does not change one",
+                fix="Leave cluster_by out.",
+                delta_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+                fields={"cluster_by": list(self.options.cluster_by)},
+            )
 
     def _metadata(self) -> Metadata:
         options = self.options

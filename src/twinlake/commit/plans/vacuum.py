@@ -40,6 +40,8 @@ STAGING_PREFIX: Final = "_twinlake_staging-"
 
 _SWEPT_THOUGH_HIDDEN: Final = frozenset({"_change_data", "_delta_index"})
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# What the local store writes before it gives a file its name: a writer that was killed leaves it.
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 VectorPath = Callable[[DeletionVectorDescriptor], str | None]
 """Where a vector is, as the log would name the file; None for an inline one."""
@@ -244,7 +246,8 @@ class _Place:
         folder, slash, name = key.rpartition("/")
         if slash and key.startswith(STAGING_PREFIX):
             return True
-        if not self._may_be_named(name) or (slash and not folder):
+        named = self._may_be_named(name) or _TEMPORARY.fullmatch(name)
+        if not named or (slash and not folder):
             return False
         return self.is_folder(folder) and (bool(folder) or name not in self.reserved)
 

@@ -19,7 +19,7 @@ from twinlake.spark.file_list import file_keys, hadoop_root, read_files
 from twinlake.spark.folders import folders_spell_partitions
 from twinlake.spark.hidden_rows import IS_VISIBLE, chunk_expression, pack
 from twinlake.spark.session import inner_session
-from twinlake.spark.spark_types import quoted
+from twinlake.spark.spark_types import java_class, quoted
 from twinlake.spark.vectors import read_vectors
 
 if TYPE_CHECKING:
@@ -288,6 +288,5 @@ def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     """A JVM plan as a frame of the user's session."""
     from pyspark.sql import DataFrame
 
-    jvm: Any = spark._jvm
-    dataset = jvm.org.apache.spark.sql.classic.Dataset
+    dataset = java_class(spark, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)
