@@ -173,8 +173,14 @@ def _memory(bench: Bench) -> list[CaseResult]:
         row("memory: heap after GC + Python's peak", lambda m: m["heap"] + m["python"], 1.0),
         row("memory: JVM heap after GC", lambda m: m["heap"], None),
         row("memory: Python's peak", lambda m: m["python"], None),
+        row("memory: peak of Python workers still alive", lambda m: m["workers"], None),
     )
-    return [CaseResult(case="spark-memory", title="memory of the Spark sides", rows=rows)]
+    notes = (
+        "Python's peak is that of the driver; workers share pages with the daemon they come from",
+    )
+    return [
+        CaseResult(case="spark-memory", title="memory of the Spark sides", rows=rows, notes=notes)
+    ]
 
 
 def _plan_scan(bench: Bench) -> list[CaseResult]:

@@ -72,7 +72,8 @@ class Meter:
             self._jvm.java.lang.System.gc()
             time.sleep(0.3)
         heap = bean.getHeapMemoryUsage().getUsed() / 2**20
-        return {"heap": heap, "python": _peak_mb()}
+        workers = sum(_peak_of(pid) for pid in _below(self._pid))
+        return {"heap": heap, "python": _peak_mb(), "workers": workers}
 
 
 def _below(root: int) -> list[int]:
@@ -91,6 +92,14 @@ def _below(root: int) -> list[int]:
         found += children
         waiting += children
     return found
+
+
+def _peak_of(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def _ticks(pid: int) -> float:

@@ -38,6 +38,17 @@ COARSE = 0.05
 WRITERS = ("native", "auto", "arrow")
 
 
+VECTORS, CHANGES = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
+MODES = (
+    {VECTORS: "true", CHANGES: "false"},
+    {VECTORS: "false", CHANGES: "true"},
+    {VECTORS: "true", CHANGES: "true"},
+    {VECTORS: "false", CHANGES: "false"},
+)
+"""How the table is changed; it turns to the next after a few kills."""
+TURN = scale(1, 4)
+
+
 @dataclass(frozen=True, slots=True)
 class Aim:
     """When to kill: during an operation, at its first new file or at any moment."""
@@ -195,6 +206,8 @@ def test_killed_drivers_leave_what_they_committed(
         while kills < KILLS or (model.between * 2 < kills and kills < 2 * KILLS):
             driver, aim = following, AIMS[kills % len(AIMS)]
             driver.wait_ready()
+            if kills % TURN == 0:
+                Table.open(table).set_properties(MODES[kills // TURN % len(MODES)])
             driver.go()
             kills += 1
             following = _start(kills, table, notes)
@@ -215,5 +228,10 @@ def test_killed_drivers_leave_what_they_committed(
     Table.open(table).vacuum(0, enforce_retention=False)
     swept = see(table)
     assert (swept.rows, swept.strays) == (model.rows, {})
-    assert {entry.name for entry in table.iterdir()} <= {"_delta_log", "part=0", "part=1"}
+    assert {entry.name for entry in table.iterdir()} <= {
+        "_delta_log",
+        "_change_data",
+        "part=0",
+        "part=1",
+    }
     assert_both_engines_read(delta_spark, table, model.rows)

@@ -99,9 +99,12 @@ def history_of(table: Table, *, in_full: bool = False) -> dict[str, Any]:
         },
     }
     if in_full:
-        given = record.operation_parameters or {}
-        # Delta Spark numbers the columns in conditions.
-        told["parameters"] = {k: re.sub(r"#\d+L?", "", str(v)) for k, v in sorted(given.items())}
+        # Delta Spark numbers the columns in conditions, and says less of the columns it adds.
+        told["parameters"] = {
+            key: re.sub(r"#\d+L?", "", str(value))
+            for key, value in sorted((record.operation_parameters or {}).items())
+            if key not in ("column", "columns")
+        }
         told["blind"] = record.is_blind_append
     return told
 

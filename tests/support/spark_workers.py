@@ -260,17 +260,17 @@ def assert_both_engines_read(spark: SparkSession, table: Path, rows: dict[int, i
 
 
 def _strays(path: Path, table: Any) -> dict[str, float]:
-    from twinlake.actions import AddFile
+    from twinlake.actions import AddCDCFile, AddFile
     from twinlake.log import read_commit
     from twinlake.log.deletion_vectors import dv_path
 
     named: set[str] = set()
     for version in range(table.version + 1):
         for action in read_commit(table.snapshot.store, version):
-            if isinstance(action, AddFile):
+            if isinstance(action, AddFile | AddCDCFile):
                 named.add(action.path)
-                if action.deletion_vector is not None:
-                    named.add(dv_path(action.deletion_vector) or "")
+            if isinstance(action, AddFile) and action.deletion_vector is not None:
+                named.add(dv_path(action.deletion_vector) or "")
     found: dict[str, float] = {}
     for folder, folders, files in os.walk(path):
         folders[:] = [f for f in folders if f != "_delta_log"]

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from twinlake.storage import Store
     from twinlake.table import Table
 
-__all__ = ["NewFiles", "clustering_columns", "commit_change", "file_target", "store_target"]
+__all__ = [
+    "NewFiles",
+    "clustering_columns",
+    "clustering_paths",
+    "commit_change",
+    "file_target",
+    "store_target",
+]
 
 
 def commit_change(
@@ -153,6 +160,7 @@ def store_target(
     return FileTarget(
         url=store.url,
         options=getattr(store, "options", {}),
+        durable=getattr(store, "durable", True),
         metadata=metadata,
         folder=folder,
         extra=tuple(extra),

@@ -36,8 +36,7 @@ from twinlake.schema import (
     walk_types,
 )
 from twinlake.spark.arrow_writer import compression_of, delete_job
-from twinlake.spark.committing import clustering_columns
-from twinlake.spark.files import FileTarget
+from twinlake.spark.committing import clustering_columns, store_target
 from twinlake.spark.spark_types import quoted
 from twinlake.spark.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
 from twinlake.spark.writers import discard, write_files
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.runtime import RewriteRequest
     from twinlake.spark.arrow_reading import FileRows
+    from twinlake.spark.files import FileTarget
 
 __all__ = ["SparkRewriter"]
 
@@ -183,12 +183,10 @@ class _Job:
         store = snapshot.store
         return cls(
             name=str(uuid4()),
-            target=FileTarget(
-                url=store.url,
-                options=getattr(store, "options", {}),
-                metadata=after,
+            target=store_target(
+                store,
+                after,
                 protocol=snapshot.protocol,
-                durable=getattr(store, "durable", True),
                 extra=tuple(StructField(name, LONG) for name in ids or ()),
                 clustering=clustering_columns(snapshot),
             ),

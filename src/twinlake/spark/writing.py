@@ -124,11 +124,11 @@ def write(
 ) -> Table:
     """Write a frame to the table at ``path``; returns the table at its new version.
 
-    ``mode`` is append, overwrite, error (if there is a table) or ignore. ``properties``, and columns
-    to cluster by, are those of a table that this write makes. An overwrite replaces all
-    rows, or with ``replace_where`` those that match, or with ``partition_overwrite="dynamic"``
-    those of the partitions the frame has rows for. ``txn=(application, version)`` makes
-    the write happen once however often it is tried.
+    ``mode`` is append, overwrite, error (if there is a table) or ignore. ``properties`` and
+    ``cluster_by`` are those of a table that this write makes. An overwrite replaces all rows, or
+    with ``replace_where`` those that match, or with ``partition_overwrite="dynamic"`` those of the
+    partitions the frame has rows for. ``txn=(application, version)`` makes the write happen once
+    however often it is tried.
     """
     spark = df.sparkSession
     merging = session_conf(spark, "spark.databricks.delta.schema.autoMerge.enabled", "false")
