@@ -169,6 +169,7 @@ def _kill(driver: Driver, table: Path, aim: Aim, dice: random.Random) -> None:
             time.sleep(dice.uniform(0, watch.seconds.get(aim.op, 1.0)))
             break
         while watch.look() == (done, op) and not _has_file_since(table, watch.at):
+            driver.check_alive()
             time.sleep(0.0005)
         if watch.look() == (done, op):
             # Now and then a little later: more files are there, or some are in place already.
