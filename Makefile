@@ -6,6 +6,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.twinlake-stamp
 TOOLS   := $(CURDIR)/.tools
 S3      := $(TOOLS)/versitygw
+CONNECT := $(TOOLS)/connect
 
 export PYSPARK_PYTHON := $(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(BIN)/python
@@ -13,7 +14,7 @@ export PATH := $(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test fast spark doctest cover bench soak s3 fmt lint docs lock java clean
+.PHONY: help setup demo test fast spark doctest cover bench soak s3 connect fmt lint docs lock java clean
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## the story of a table in a temporary folder, with the log lines as they land
+demo: setup java ## the story of a table in a temporary folder: its log line by line, then a million rows
 	@$(BIN)/twinlake demo
 
 test: java lint fast doctest spark ## everything CI runs: lint, types, import contracts, tests
@@ -59,6 +60,14 @@ $(S3):
 		{ echo "the S3 server is built from source: install Go and run make s3 again"; exit 1; }
 	GOBIN=$(TOOLS) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
+connect: $(CONNECT)/.stamp ## what the test of Spark Connect needs, once (kept out of .venv)
+
+$(CONNECT)/.stamp: requirements-connect.lock | $(STAMP)
+	@rm -rf $(CONNECT)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--target $(CONNECT) -r requirements-connect.lock
+	@touch $@
+
 fmt: setup ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -73,9 +82,11 @@ lint: setup ## formatting, lint, types, import contracts, generated pages
 docs: setup ## write the generated reference pages anew
 	$(BIN)/python docs/generate.py
 
-lock: ## resolve requirements.lock anew (needs uv)
+lock: ## resolve the lock files anew (needs uv)
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--python-version 3.11 --upgrade --extra spark requirements.in pyproject.toml -o requirements.lock
+	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		--python-version 3.11 --upgrade requirements-connect.in -o requirements-connect.lock
 
 java:
 	@home="$${JAVA_HOME:+$$JAVA_HOME/bin/}"; \

@@ -21,7 +21,6 @@ from twinlake.spark.optimizing import DeltaOptimizeBuilder, optimize, reorg
 from twinlake.spark.reading import scan
 from twinlake.spark.rewriting import SparkRewriter
 from twinlake.spark.session import open_table
-from twinlake.table.backfilling import backfill_row_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -351,7 +350,7 @@ def test_row_ids_are_filled_in(delta_spark: SparkSession, tmp_path: Path) -> Non
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     _make(delta_spark, ours, Case())
     shutil.copytree(ours, theirs)
-    backfill_row_ids(Table.open(ours, policy="minimal")).set_properties({TRACKING: "true"})
+    Table.open(ours, policy="minimal").set_properties({TRACKING: "true"})
     delta_spark.sql(f"ALTER TABLE delta.`{theirs}` SET TBLPROPERTIES ('{TRACKING}' = 'true')")
     histories = [[record.operation for record in Table.open(p).history()] for p in (ours, theirs)]
     assert histories[0] == histories[1]

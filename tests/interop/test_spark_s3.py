@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from tests.support.driver_programs import expected_rows
+from tests.support.not_run import not_run
 from tests.support.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY
 from tests.support.spark_cluster import needs_java, run_driver
+from twinlake import Table
 
 if TYPE_CHECKING:
     from tests.support.s3_server import S3Server
@@ -29,6 +34,8 @@ _JARS = {
     "spark.jars.excludes": f"{_SDK}:bundle",
 }
 _TABLE = "spark/a table"
+# The first run fetches fifty jars.
+_SECONDS = 600.0
 
 
 def s3a_settings(server: S3Server) -> dict[str, str]:
@@ -51,11 +58,52 @@ def report(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> dic
         "settings": {"spark.master": "local[2]", **_JARS, **s3a_settings(s3_server)},
         "table": f"s3a://{BUCKET}/{_TABLE}",
     }
-    return run_driver("work", tmp_path_factory.mktemp("s3"), task, seconds=600)
+    try:
+        return run_driver("work", tmp_path_factory.mktemp("s3"), task, seconds=_SECONDS)
+    except AssertionError as error:
+        if not any(sign in str(error) for sign in ("unresolved dependency", "download failed")):
+            raise
+        not_run(
+            "Spark's S3 connector could not be fetched; the first run needs Maven Central",
+            required_by="TWINLAKE_REQUIRE_S3",
+        )
 
 
-def test_x(report: dict[str, Any], s3_server: S3Server) -> None:
-    print(report["up"], report["seen"])
-    for k, s in report["steps"].items():
-        print(k, s["seconds"], s["tasks"], s["result"] if k!="scan" else "")
-    assert dict(report["steps"]["scan"]["result"]) == expected_rows()
+def test_spark_sees_its_rows(report: dict[str, Any]) -> None:
+    found = report["steps"]["scan"]["result"]
+    assert len(found) == len(expected_rows())
+    assert dict(found) == expected_rows()
+
+
+def test_delta_rs_sees_the_same_rows(report: dict[str, Any], s3_server: S3Server) -> None:
+    # In a folder with a space in its name, delta-rs looks for deletion vectors in the wrong place.
+    folder = s3_server.data / BUCKET
+    shutil.copytree(folder / _TABLE, folder / "spark" / "copy")
+    options = {f"aws_{key}": str(value) for key, value in s3_server.options.items()}
+    theirs = DeltaTable(s3_server.url("spark/copy"), storage_options=options)
+    rows = QueryBuilder().register("t", theirs).execute("SELECT id, value, name, part FROM t")
+    found = pa.table(rows.read_all()).to_pydict()
+    assert len(found["id"]) == len(expected_rows())
+    assert dict(zip(found["id"], found["value"], strict=True)) == expected_rows()
+    assert found["name"] == [f"row {number}" for number in found["id"]]
+    assert found["part"] == [number % 2 for number in found["id"]]
+
+
+def test_our_own_view(report: dict[str, Any], s3_server: S3Server) -> None:
+    """History and files; what VACUUM deleted and what jobs staged is gone from the server."""
+    table = Table.open(s3_server.url(_TABLE), options=s3_server.options)
+    history = [commit.operation for commit in reversed(table.history())]
+    assert history[:5] == ["WRITE", "WRITE", "DELETE", "MERGE", "OPTIMIZE"]
+    assert history[5:] == ["VACUUM START", "VACUUM END", "DELETE"]
+    folder = s3_server.data / BUCKET / _TABLE
+    kept = {str(file.relative_to(folder)) for file in folder.rglob("*.parquet")}
+    assert kept == set(table.files()["path"].to_pylist())
+
+
+def test_each_step_did_what_it_was_to_do(report: dict[str, Any]) -> None:
+    steps = report["steps"]
+    assert steps["write"]["result"] == steps["append"]["result"] == ["parquet-cpp-arrow"]
+    assert steps["delete"]["result"] > 0, "deletion vectors"
+    assert steps["optimize"]["result"]["added"] == 2, "a file for each partition"
+    assert steps["vacuum"]["result"] >= steps["optimize"]["result"]["removed"]
+    assert steps["trim"]["result"] == 2, "a deletion vector for each partition"

@@ -74,10 +74,15 @@ def settled(table: Table) -> dict[str, Any]:
         "schema": json.loads(metadata.schema_string, object_hook=settle),
         "partition columns": metadata.partition_columns,
         "properties": {
-            key: "drawn" if "materialized" in key else value
+            key: "drawn" if "materialized" in key else _settled_text(key, value)
             for key, value in sorted(table.properties.items())
         },
     }
+
+
+def _settled_text(key: str, value: str) -> str:
+    """A CHECK constraint without blanks: SQL puts them after a sign, for instance."""
+    return "".join(value.split()) if key == "expr" or key.startswith("delta.constr") else value
 
 
 def history_of(table: Table, *, in_full: bool = False) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def history_of(table: Table, *, in_full: bool = False) -> dict[str, Any]:
     if in_full:
         # Delta Spark numbers the columns in conditions, and says less of the columns it adds.
         told["parameters"] = {
-            key: re.sub(r"#\d+L?", "", str(value))
+            key: _settled_text(key, re.sub(r"#\d+L?", "", str(value)))
             for key, value in sorted((record.operation_parameters or {}).items())
             if key not in ("column", "columns")
         }

@@ -7,7 +7,6 @@ their own functions travel to Spark's Python workers by value: those import noth
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from dataclasses import dataclass, field
@@ -19,14 +18,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DELETED", "FIRST", "MERGED", "SECOND", "expected_rows"]
+__all__ = ["expected_rows"]
 
 # Ids of rows; each batch is too large to be written by the driver itself.
 FIRST = (0, 20_000)
 SECOND = (20_000, 40_000)
 MERGED = (15_000, 45_000)
 DELETED = 10
-"""Ids divisible by this are deleted."""
+"""Ids divisible by this are deleted, which leaves deletion vectors that OPTIMIZE gets rid of."""
+TRIMMED = 100
+"""Ids below this are deleted in the end, and their deletion vectors stay."""
 
 _PARTS = 2
 
@@ -58,7 +59,7 @@ def expected_rows() -> dict[int, int]:
     rows = {number: value for number, value in rows.items() if number % DELETED}
     for number in range(*MERGED):
         rows[number] = rows.get(number, 0) + 10
-    return rows
+    return {number: value for number, value in rows.items() if number >= TRIMMED}
 
 
 def _session(task: Mapping[str, Any]) -> SparkSession:
@@ -138,13 +139,22 @@ class _Work:
         from twinlake.storage import decode_path
 
         snapshot = self._opened().snapshot
-        files = [snapshot.store.read(decode_path(path)) for path in snapshot.files()["path"].to_pylist()]
-        found = {pq.ParquetFile(pa.BufferReader(file)).metadata.created_by for file in files}
-        return sorted({maker.partition(" ")[0] for maker in found})
+        makers: set[str] = set()
+        for path in snapshot.files()["path"].to_pylist():
+            file = pa.BufferReader(snapshot.store.read(decode_path(path)))
+            makers.add(pq.ParquetFile(file).metadata.created_by.partition(" ")[0])
+        return sorted(makers)
 
     def delete(self) -> int:
-        """Leaves deletion vectors; says how many files have one."""
         self._table().delete(f"id % {DELETED} = 0")
+        return self._vectors()
+
+    def trim(self) -> int:
+        self._table().delete(f"id < {TRIMMED}")
+        return self._vectors()
+
+    def _vectors(self) -> int:
+        """How many files have a deletion vector."""
         files = self._opened().snapshot.files()
         return len(files) - int(files["deletion_vector"].null_count)
 
@@ -192,15 +202,16 @@ class _Work:
         )
 
 
-def _where_tasks_run(_: int) -> tuple[str, str, bool, bool]:
-    """Seen by a Python worker: its folder, its package, and what it must not have."""
+def _where_tasks_run(_: int) -> tuple[str, str, bool]:
+    """Seen by a Python worker: its folder, its package, and whether it could import the tests."""
     import importlib.util
 
     import twinlake.spark
 
+    # Long enough for the other worker to be given a task as well.
     time.sleep(0.1)
-    found = importlib.util.find_spec("tests") is not None
-    return os.getcwd(), str(twinlake.spark.__file__), found, "pandas" in sys.modules  # noqa: PTH109
+    has_tests = importlib.util.find_spec("tests") is not None
+    return str(Path.cwd()), str(twinlake.spark.__file__), has_tests
 
 
 def _work(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,13 +229,65 @@ def _work(task: Mapping[str, Any]) -> dict[str, Any]:
         work.step(work.merge)
         work.step(work.optimize)
         work.step(work.vacuum)
+        work.step(work.trim)
         work.step(work.scan)
         return {"seen": seen, "up": up, "steps": work.steps}
     finally:
         spark.stop()
 
 
-_PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"work": _work}
+def _connect(task: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Spark Connect session is told, call by call."""
+    from pyspark.sql import SparkSession
+
+    from twinlake import Table
+    from twinlake.spark import DeltaTable, enable, scan, write
+
+    builder: Any = SparkSession.builder.master("local[1]").config("spark.api.mode", "connect")
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    path, absent = task["table"], f"{task['table']} that is not there"
+    Table.create(path, "id BIGINT")
+    frame = spark.range(3)
+    assert frame.count() == 3
+    calls: Mapping[str, Callable[[], object]] = {
+        "enable": lambda: enable(spark),
+        "scan": lambda: scan(spark, path),
+        "scan of no table": lambda: scan(spark, absent),
+        "scan on S3": lambda: scan(spark, "s3a://bucket/table"),
+        "write": lambda: write(frame, path, mode="append"),
+        "write of a new table": lambda: write(frame, absent),
+        "forPath": lambda: DeltaTable.forPath(spark, path),
+        "forName": lambda: DeltaTable.forName(spark, "t"),
+        "isDeltaTable": lambda: DeltaTable.isDeltaTable(spark, path),
+        "create": lambda: DeltaTable.create(spark),
+        "create in the active session": DeltaTable.create,
+        "vacuum": lambda: Table.open(path).vacuum(spark=spark, dry_run=True),
+    }
+    told = {name: _told(call) for name, call in calls.items()}
+    spark.stop()
+    return {"session": type(spark).__module__, "told": told, "made": Path(absent).exists()}
+
+
+def _told(call: Callable[[], object]) -> dict[str, Any]:
+    from pyspark.errors import PySparkException
+
+    from twinlake.errors import UserError
+
+    try:
+        result = call()
+    except UserError as error:
+        return {**error.to_dict(), "pyspark": isinstance(error, PySparkException)}
+    except Exception as error:
+        return {"what": f"{type(error).__name__}: {error}"}
+    return {"what": f"no error but {result!r}"}
+
+
+_PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "work": _work,
+    "connect": _connect,
+}
 
 
 if __name__ == "__main__":

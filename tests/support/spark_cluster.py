@@ -43,9 +43,7 @@ _STOP_SECONDS = 10.0
 def needs_java() -> None:
     """Leave a test out where nothing can run Spark."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        not_run(
-            "there is no Java; install Java 17 or 21", required_by="TWINLAKE_REQUIRE_INTEROP"
-        )
+        not_run("there is no Java; install Java 17 or 21", required_by="TWINLAKE_REQUIRE_INTEROP")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,23 +164,17 @@ def run_driver(
     folder: Path,
     task: Mapping[str, Any],
     *,
-    more_packages: Path | None = None,
+    environment: Mapping[str, str] | None = None,
     seconds: float = DRIVER_SECONDS,
 ) -> dict[str, Any]:
-    """Run a program of ``tests.support.driver_programs`` to its end; returns what it reports.
-
-    ``more_packages``: a folder of Python packages that the environment of the tests lacks.
-    """
+    """Run a program of ``tests.support.driver_programs`` to its end; returns what it reports."""
     report, log = folder / "report.json", folder / "driver.log"
-    environment = {**_environment(), "PYTHONWARNINGS": "ignore"}
-    if more_packages is not None:
-        environment["PYTHONPATH"] = str(more_packages)
     whole = {**task, "program": program, "folder": str(folder), "report": str(report)}
     with log.open("wb") as target:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.driver_programs", json.dumps(whole)],
             cwd=_PROJECT,
-            env=environment,
+            env={**_environment(), "PYTHONWARNINGS": "ignore", **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=target,
             stderr=target,

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from twinlake.errors import Code, UserError
 from twinlake.runtime import Runtime
+from twinlake.spark.errors import speaks_spark
 from twinlake.storage import parse_location
 from twinlake.table import Table
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PINNED",
+    "check_classic",
     "check_session",
     "default_properties",
     "enable",
@@ -85,6 +87,7 @@ class _Inner:
 _INNER: Final[WeakKeyDictionary[SparkSession, _Inner]] = WeakKeyDictionary()
 
 
+@speaks_spark
 def enable(spark: SparkSession) -> SparkSession:
     """Set the settings that tables are read and written with; returns the session.
 
@@ -220,14 +223,18 @@ def _store_options(spark: SparkSession, path: str) -> dict[str, Any]:
         return {}
     jsession: Any = spark._jsparkSession
     hadoop = jsession.sessionState().newHadoopConf()
+
+    def said(key: str) -> str | None:
+        own = hadoop.get(key.replace("fs.s3a.", f"fs.s3a.bucket.{location.authority}.", 1))
+        value: str | None = own or hadoop.get(key)
+        return value
+
     found: dict[str, Any] = {}
     for key, option in _S3A_OPTIONS.items():
-        bucket_key = key.replace("fs.s3a.", f"fs.s3a.bucket.{location.authority}.", 1)
-        value = hadoop.get(bucket_key) or hadoop.get(key)
-        if value:
+        if value := said(key):
             found[option] = value
     endpoint = found.get("endpoint", "")
-    plain = hadoop.get("fs.s3a.connection.ssl.enabled") == "false"
+    plain = said("fs.s3a.connection.ssl.enabled") == "false"
     if endpoint and "://" not in endpoint:
         endpoint = found["endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
     if endpoint.startswith("http://"):

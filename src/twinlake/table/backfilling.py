@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from twinlake.actions import AddFile
-    from twinlake.commit import CommitResult
+    from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
+    from twinlake.runtime import Runtime
     from twinlake.storage import Store
-    from twinlake.table.table import Table
 
 __all__ = ["ENABLEMENT_TAGS", "backfill_row_ids", "wants_backfill"]
 
@@ -41,20 +41,22 @@ _BATCH: Final = 100_000
 _ROUNDS: Final = 10
 
 
-def wants_backfill(table: Table, wanted: Metadata) -> bool:
+def wants_backfill(snapshot: Snapshot, wanted: Metadata) -> bool:
     """Whether this new metadata switches row tracking on for files that have no row ids."""
-    if table.metadata.flag(_ENABLED) or not wanted.flag(_ENABLED):
+    if snapshot.metadata.flag(_ENABLED) or not wanted.flag(_ENABLED):
         return False
-    return bool(table.snapshot.add_files()["base_row_id"].null_count)
+    return bool(snapshot.add_files()["base_row_id"].null_count)
 
 
-def backfill_row_ids(table: Table, *, batch_size: int = _BATCH) -> Table:
+def backfill_row_ids(
+    snapshot: Snapshot, *, policy: str, runtime: Runtime, batch_size: int = _BATCH
+) -> Snapshot:
     """The table with row ids on every live file; its properties stay as they are.
 
     Files that other writers add meanwhile get their ids from them; files that they remove are left
     out.
     """
-    if table.metadata.flag(_SUSPENDED):
+    if snapshot.metadata.flag(_SUSPENDED):
         raise UserError(
             Code.FEATURE_ENABLE,
             "Row ids cannot be handed out while row tracking is suspended.",
@@ -63,12 +65,13 @@ def backfill_row_ids(table: Table, *, batch_size: int = _BATCH) -> Table:
             delta_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             fields={"property": _SUSPENDED},
         )
-    table = _with_feature(table.refresh())
-    for batch in range(_ROUNDS * (table.snapshot.num_files // batch_size + 1)):
-        left = [add for add in table.snapshot.adds() if add.base_row_id is None]
+    work = _Backfill(policy=policy, runtime=runtime)
+    current = work.with_feature(CACHE.latest(snapshot.store))
+    for batch in range(_ROUNDS * (current.num_files // batch_size + 1)):
+        left = [add for add in current.adds() if add.base_row_id is None]
         if not left:
-            return table
-        table = _commit_batch(table, _counted(table, left[:batch_size]), batch)
+            return current
+        current = work.commit_batch(current, left[:batch_size], batch)
     raise UserError(
         Code.FEATURE_ENABLE,
         "Row ids could not be handed out to all files.",
@@ -78,35 +81,51 @@ def backfill_row_ids(table: Table, *, batch_size: int = _BATCH) -> Table:
     )
 
 
-def _with_feature(table: Table) -> Table:
-    if table.protocol.is_supported(_FEATURE):
-        return table
-    wanted = table.metadata.with_configuration({f"delta.feature.{_FEATURE}": "supported"})
-    protocol = table.protocol.upgraded_for(wanted, policy=table.policy)
-    operation = Operation(
-        name=OperationName.UPGRADE_PROTOCOL, parameters={"newProtocol": protocol.to_dict()}
-    )
-    return _became(table, _transaction(table, operation).add(protocol).commit())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Backfill:
+    """The commits of one backfill."""
+
+    policy: str
+    runtime: Runtime
+
+    def with_feature(self, snapshot: Snapshot) -> Snapshot:
+        if snapshot.protocol.is_supported(_FEATURE):
+            return snapshot
+        wanted = snapshot.metadata.with_configuration({f"delta.feature.{_FEATURE}": "supported"})
+        protocol = snapshot.protocol.upgraded_for(wanted, policy=self.policy)
+        operation = Operation(
+            name=OperationName.UPGRADE_PROTOCOL, parameters={"newProtocol": protocol.to_dict()}
+        )
+        return self._committed(self._transaction(snapshot, operation).add(protocol))
+
+    def commit_batch(self, snapshot: Snapshot, files: Sequence[AddFile], batch: int) -> Snapshot:
+        operation = Operation(
+            name=OperationName.ROW_TRACKING_BACKFILL, parameters={"batchId": str(batch)}
+        )
+        transaction = self._transaction(snapshot, operation)
+        transaction.record(ReadSet(files=frozenset(file.path for file in files)))
+        counted = _counted(snapshot.store, files, self.runtime)
+        try:
+            return self._committed(transaction.add(*counted))
+        except ConflictError:
+            # Somebody changed those very files; what is left of them is seen in the next round.
+            return CACHE.latest(snapshot.store)
+
+    def _transaction(self, snapshot: Snapshot, operation: Operation) -> Transaction:
+        options = CommitOptions(policy=self.policy)
+        return Transaction(snapshot, operation, self.runtime, DEFAULT_HOOKS, options=options)
+
+    def _committed(self, transaction: Transaction) -> Snapshot:
+        snapshot = transaction.commit().snapshot
+        CACHE.offer(snapshot)
+        return CACHE.latest(snapshot.store)
 
 
-def _commit_batch(table: Table, files: Sequence[AddFile], batch: int) -> Table:
-    operation = Operation(
-        name=OperationName.ROW_TRACKING_BACKFILL, parameters={"batchId": str(batch)}
-    )
-    transaction = _transaction(table, operation)
-    transaction.record(ReadSet(files=frozenset(file.path for file in files)))
-    try:
-        return _became(table, transaction.add(*files).commit())
-    except ConflictError:
-        # Somebody changed those very files; what is left of them is seen in the next round.
-        return table.refresh()
-
-
-def _counted(table: Table, files: Sequence[AddFile]) -> list[AddFile]:
+def _counted(store: Store, files: Sequence[AddFile], runtime: Runtime) -> list[AddFile]:
     """The files with row counts, without which no ids can be set aside; footers have them."""
     unknown = [file for file in files if physical_rows(file) is None]
     paths = [file.path for file in unknown]
-    counts = table.runtime.executor.map(_CountRows(table.snapshot.store), paths)
+    counts = runtime.executor.map(_CountRows(store), paths)
     known = dict(zip(paths, counts, strict=True))
     return [
         msgspec.structs.replace(
@@ -136,13 +155,3 @@ def _with_count(stats: str | None, rows: int) -> str:
     except msgspec.DecodeError:
         found = {}
     return msgspec.json.encode({**found, "numRecords": rows}).decode()
-
-
-def _transaction(table: Table, operation: Operation) -> Transaction:
-    options = CommitOptions(policy=table.policy)
-    return Transaction(table.snapshot, operation, table.runtime, DEFAULT_HOOKS, options=options)
-
-
-def _became(table: Table, result: CommitResult) -> Table:
-    CACHE.offer(result.snapshot)
-    return table.refresh()

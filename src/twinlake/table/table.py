@@ -250,9 +250,11 @@ class Table:
         from twinlake.table.backfilling import ENABLEMENT_TAGS, backfill_row_ids, wants_backfill
 
         change = alterations.set_properties(self.metadata, properties)
-        if not wants_backfill(self, change.metadata):
+        if not wants_backfill(self._snapshot, change.metadata):
             return self._alter(change)
-        filled = backfill_row_ids(self)
+        filled = self._with(
+            backfill_row_ids(self._snapshot, policy=self._policy, runtime=self._runtime)
+        )
         again = alterations.set_properties(filled.metadata, properties)
         return filled._alter(again, tags=ENABLEMENT_TAGS)
 
