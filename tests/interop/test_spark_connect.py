@@ -25,9 +25,7 @@ def _packages() -> dict[str, str]:
     folder = Path(os.environ.get("TWINLAKE_CONNECT_PACKAGES", _TOOLS))
     if not (folder / "grpc").is_dir():
         not_run(
-            "the packages of PySpark's Connect client are missing; "
-            "install pandas, grpcio, grpcio-status, googleapis-common-protos and zstandard, here "
-            "or with `pip install --target .tools/connect`",
+            "the packages of PySpark's Connect client are missing; run `make connect`",
             required_by="TWINLAKE_REQUIRE_INTEROP",
         )
     return {"PYTHONPATH": str(folder)}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FileTarget", "FileWriter"]
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
     """Where files go and what they have to look like; it travels to Spark's Python workers."""
