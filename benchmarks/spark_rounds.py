@@ -151,9 +151,10 @@ def compare(
     bar: float | None,
     quantity: Quantity = attrgetter("wall"),
     unit: str = "s",
+    thrown_away: int = THROWN_AWAY,
 ) -> CaseResult:
     """One operation by both sides; where the bar is missed, also where the time goes."""
-    samples = bench.rounds(work, spec)
+    samples = bench.rounds(work, spec, thrown_away=thrown_away)
     timed = of_rounds(f"{what}: time", samples, quantity, bar=bar, unit=unit)
     rows = (timed, of_rounds(f"{what}: CPU time", samples, attrgetter("cpu")))
     bench.plan.say(f"  {what}: {timed.ratio:.2f}, CPU {rows[1].ratio:.2f}")

@@ -383,6 +383,9 @@ class Engines:
         if everybody:
             frames["twinlake reads Delta's table"] = self.by_us(self.theirs)
             frames |= {f"Delta reads the {s.writer} table": self.by_delta(s) for s in self.ours}
+        kinds = {name: frame.schema.simpleString() for name, frame in frames.items()}
+        if len(set(kinds.values())) > 1:
+            raise self.disagreement(f"columns as they are read: {kinds}")
         rows = row_keys(frames)
         for name, own in rows.items():
             if found := row_differences(own, rows["Delta"]):

@@ -8,6 +8,7 @@ Spark still prunes them; where files have no ids, they are read by physical name
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,4 +191,7 @@ def _constant(value: Any, field: StructField) -> Column:
 
     kind = spark_type(Struct((visible_field(field),)))[0].dataType
     plain = value.as_py() if hasattr(value, "as_py") else value
+    if isinstance(plain, datetime) and plain.tzinfo is None:
+        # As an object it would be an instant in this process's zone.
+        plain = plain.isoformat(" ")
     return F.lit(plain).cast(kind)

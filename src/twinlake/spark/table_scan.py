@@ -12,14 +12,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, CorruptTable
-from twinlake.schema import LONG, ColumnMappingMode, Struct, StructField, physical_schema
+from twinlake.schema import (
+    INTEGER,
+    LONG,
+    STRING,
+    ColumnMappingMode,
+    Struct,
+    StructField,
+    physical_schema,
+)
 from twinlake.spark.columns import ReadColumns
 from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.file_list import file_keys, hadoop_root, read_files
 from twinlake.spark.folders import folders_spell_partitions
 from twinlake.spark.hidden_rows import IS_VISIBLE, chunk_expression, pack
 from twinlake.spark.session import inner_session
-from twinlake.spark.spark_types import java_class, quoted
+from twinlake.spark.spark_types import java_class, quoted, spark_type
 from twinlake.spark.vectors import read_vectors
 
 if TYPE_CHECKING:
@@ -240,7 +248,12 @@ class _Branch:
             values = self.files["partition_values"].combine_chunks()
             for position, child in enumerate(values.flatten()):
                 info[f"{_PARTITION}{position}"] = child
-        known = spark.createDataFrame(pa.table(info))
+        kinds = [STRING, INTEGER, LONG, LONG, *(field.type for field in self.columns.partitions)]
+        # Left to itself Spark takes times without a zone for instants in the session's zone.
+        schema = Struct(
+            tuple(StructField(name, kind) for name, kind in zip(info, kinds, strict=False))
+        )
+        known = spark.createDataFrame(pa.table(info), spark_type(schema))
         located = raw
         if self.by_spark:
             # In this way a column of the table that has the same name does not get in between.
