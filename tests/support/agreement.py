@@ -41,6 +41,8 @@ __all__ = [
 _VARYING = re.compile(r"TimeMs$|Bytes|[sS]ize|DurationMs|ChangeFile")
 #: Metrics that hang on which rows share a file, as those of restored and packed files do.
 _LAYOUT = re.compile(r"Files|Copied|Vectors|Partitions|Batches|ZCube")
+#: What Spark's SQL finds wrong with an ALTER before Delta sees it, and what Delta calls it.
+_SAID_BY_SPARK = {"FIELD_ALREADY_EXISTS": "DELTA_DUPLICATE_COLUMNS_FOUND"}
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -52,7 +54,8 @@ def condition_of(error: Exception) -> str | None:
     if found is None:
         named = re.search(r"\[([A-Z][A-Z0-9]*_[A-Z0-9_]+)", str(error))
         found = named.group(1) if named else None
-    return None if found is None else str(found).partition(".")[0]
+    main = str(found).partition(".")[0]
+    return None if found is None else _SAID_BY_SPARK.get(main, main)
 
 
 def settled(table: Table) -> dict[str, Any]:
