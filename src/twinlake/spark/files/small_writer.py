@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from twinlake.spark.spark_types import java_class
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SMALL_BYTES", "small_batches"]
 
@@ -39,22 +41,22 @@ def small_batches(frame: DataFrame) -> Iterator[pa.RecordBatch] | None:
     names = _names(plan)
     if names is None or plan.stats().sizeInBytes() >= SMALL_BYTES:
         return None
-    jvm: Any = frame.sparkSession._jvm
+    spark = frame.sparkSession
     if names == ["LocalRelation"]:
         rows = plan.data().iterator()
     elif names == ["Project", "OneRowRelation"] and not plan.containsPattern(
-        _java(jvm, f"{_CATALYST}.trees.TreePattern").PLAN_EXPRESSION()
+        java_class(spark, f"{_CATALYST}.trees.TreePattern").PLAN_EXPRESSION()
     ):
         expressions = plan.projectList()
-        interpreted = _java(jvm, f"{_CATALYST}.expressions.InterpretedUnsafeProjection")
+        interpreted = java_class(spark, f"{_CATALYST}.expressions.InterpretedUnsafeProjection")
         projection = interpreted.createProjection(expressions)
         projection.initialize(0)
-        one = _java(jvm, "java.util.ArrayList")()
-        one.add(projection.apply(_java(jvm, f"{_CATALYST}.InternalRow").empty()))
-        rows = _java(jvm, "scala.jdk.javaapi.CollectionConverters").asScala(one.iterator())
+        one = java_class(spark, "java.util.ArrayList")()
+        one.add(projection.apply(java_class(spark, f"{_CATALYST}.InternalRow").empty()))
+        rows = java_class(spark, "scala.jdk.javaapi.CollectionConverters").asScala(one.iterator())
     else:
         rows = execution.executedPlan().executeCollectIterator()._2()
-    return iter(_to_arrow(jvm, rows, execution.analyzed().schema()))
+    return iter(_to_arrow(spark, rows, execution.analyzed().schema()))
 
 
 def _names(plan: Any) -> list[str] | None:
@@ -76,16 +78,11 @@ def _names(plan: Any) -> list[str] | None:
     return names
 
 
-def _java(jvm: Any, name: str) -> Any:
-    """A class by its whole name: one question to Java instead of one for each package."""
-    return getattr(jvm, name)
-
-
-def _to_arrow(jvm: Any, rows: Any, schema: Any) -> list[pa.RecordBatch]:
+def _to_arrow(spark: SparkSession, rows: Any, schema: Any) -> list[pa.RecordBatch]:
     """Rows of Spark's own kind as Arrow, by the code that feeds Python workers too."""
     import pyarrow as pa
 
-    found = _java(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters$")
+    found = java_class(spark, "org.apache.spark.sql.execution.arrow.ArrowConverters$")
     converters = getattr(found, "MODULE$")
     # The zone is only a label on instants; large types are cast anyway.
     streams = converters.toBatchWithSchemaIterator(
