@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark import errors as spark_errors
 
-from twinlake.spark.merge_builder import DeltaMergeBuilder
-from twinlake.spark.merging import MergeRequest
-from twinlake.spark.reading import scan
+from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
+from twinlake.spark.dml.merging import MergeRequest
+from twinlake.spark.reading.scanning import scan
 from twinlake.spark.session import open_table
 
 if TYPE_CHECKING:

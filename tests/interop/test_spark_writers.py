@@ -15,8 +15,8 @@ import pytest
 import twinlake
 from twinlake.errors import UserError
 from twinlake.schema import assign_mapping, nested_ids, parse_ddl, walk_fields
-from twinlake.spark.files import FileTarget
-from twinlake.spark.writers import WRITER_SETTING, WRITERS, discard, write_files
+from twinlake.spark.files.target import FileTarget
+from twinlake.spark.files.writers import WRITER_SETTING, WRITERS, discard, write_files
 from twinlake.storage import decode_path
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.actions import AddFile
-    from twinlake.spark.writers import WriterName
+    from twinlake.spark.files.writers import WriterName
 
 pytestmark = pytest.mark.spark
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from twinlake.errors import TwinlakeError
-from twinlake.spark.enforcing import enforce, offending_rows
 from twinlake.spark.errors import spark_border
-from twinlake.spark.preparing import computed_columns, fitted, prepare
-from twinlake.spark.schema_fit import evolve
+from twinlake.spark.rows.enforcing import enforce, offending_rows
+from twinlake.spark.rows.preparing import computed_columns, fitted, prepare
+from twinlake.spark.rows.schema_fit import evolve
 from twinlake.spark.spark_types import from_spark
 from twinlake.table import Table
 

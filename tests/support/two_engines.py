@@ -29,8 +29,8 @@ from tests.support.agreement import (
 from tests.support.row_values import quoted, random_rows
 from twinlake.errors import UserError
 from twinlake.spark import DeltaTable, scan, write
-from twinlake.spark.optimizing import optimize, reorg
 from twinlake.spark.session import open_table
+from twinlake.spark.upkeep.optimizing import optimize, reorg
 from twinlake.table import Table
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from twinlake.spark.delta_table import DeltaTable
+    from twinlake.spark.api.delta_table import DeltaTable
+    from twinlake.spark.api.new_columns import IdentityGenerator
+    from twinlake.spark.api.table_builders import DeltaTableBuilder
+    from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
+    from twinlake.spark.dml.writing import write
     from twinlake.spark.later import changes, sql
-    from twinlake.spark.merge_builder import DeltaMergeBuilder
-    from twinlake.spark.new_columns import IdentityGenerator
-    from twinlake.spark.optimizing import DeltaOptimizeBuilder
-    from twinlake.spark.reading import scan
+    from twinlake.spark.reading.scanning import scan
     from twinlake.spark.session import enable
-    from twinlake.spark.table_builders import DeltaTableBuilder
-    from twinlake.spark.writing import write
+    from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -34,16 +34,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "DeltaMergeBuilder": "merge_builder",
-    "DeltaOptimizeBuilder": "optimizing",
-    "DeltaTable": "delta_table",
-    "DeltaTableBuilder": "table_builders",
-    "IdentityGenerator": "new_columns",
+    "DeltaMergeBuilder": "dml.merge_builder",
+    "DeltaOptimizeBuilder": "upkeep.optimizing",
+    "DeltaTable": "api.delta_table",
+    "DeltaTableBuilder": "api.table_builders",
+    "IdentityGenerator": "api.new_columns",
     "changes": "later",
     "enable": "session",
-    "scan": "reading",
+    "scan": "reading.scanning",
     "sql": "later",
-    "write": "writing",
+    "write": "dml.writing",
 }
 
 

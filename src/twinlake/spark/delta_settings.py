@@ -44,13 +44,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         meaning="A note in the commits of writes, DELETE, UPDATE, MERGE, RESTORE and of new "
         "tables, unless the call has its own.",
         default=None,
-        used_by=("delta_settings", "writing"),
+        used_by=("delta_settings", "dml.writing"),
     ),
     Setting(
         name=f"{_DELTA}schema.autoMerge.enabled",
         meaning="Writes and MERGE add the columns that the table lacks.",
         default="false",
-        used_by=("writing", "merging"),
+        used_by=("dml.writing", "dml.merging"),
     ),
     Setting(
         name=f"{_DELTA}properties.defaults.*",
@@ -64,19 +64,19 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         name=f"{_DELTA}optimize.*",
         meaning="How OPTIMIZE packs: minFileSize, maxFileSize, maxDeletedRowsRatio.",
         default=None,
-        used_by=("optimizing",),
+        used_by=("upkeep.optimizing",),
     ),
     Setting(
         name="spark.sql.sources.partitionOverwriteMode",
         meaning="dynamic: an overwrite replaces only the partitions it has rows for.",
         default="static",
-        used_by=("writing",),
+        used_by=("dml.writing",),
     ),
     Setting(
         name="spark.sql.warehouse.dir",
         meaning="Where tables that are created by name alone are put.",
         default="spark-warehouse",
-        used_by=("named_tables",),
+        used_by=("api.named_tables",),
     ),
     Setting(
         name="spark.twinlake.upgradePolicy",
@@ -89,7 +89,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         meaning="The SQLite file with the names of tables; else TWINLAKE_CATALOG, else "
         "~/.twinlake/catalog.db.",
         default=None,
-        used_by=("named_tables",),
+        used_by=("api.named_tables",),
     ),
 )
 """Every setting that has an effect; the reference page is made from it."""

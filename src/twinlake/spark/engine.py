@@ -28,14 +28,14 @@ class SparkEngine:
     @property
     def rewriter(self) -> Rewriter:
         """Writes files again."""
-        from twinlake.spark.rewriting import SparkRewriter
+        from twinlake.spark.upkeep.rewriting import SparkRewriter
 
         return SparkRewriter(self.spark)
 
     def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> Sequence[str]:
         """At most ``limit`` rows for which the expression is not true, as text."""
-        from twinlake.spark.enforcing import offending_rows
-        from twinlake.spark.table_scan import Scan
+        from twinlake.spark.reading.table_scan import Scan
+        from twinlake.spark.rows.enforcing import offending_rows
 
         frame = Scan(snapshot=snapshot, files=snapshot.files()).frame(self.spark)
         return offending_rows(frame, expression, limit)

@@ -95,4 +95,5 @@ def test_settings_are_read_where_the_list_says(setting: Any) -> None:
     wanted = rest if prefix == "" and rest else setting.name
     folder = Path(ours.__file__).parent
     for module in setting.used_by:
-        assert wanted in (folder / f"{module}.py").read_text(encoding="utf-8"), module
+        source = folder.joinpath(*module.split(".")).with_suffix(".py")
+        assert wanted in source.read_text(encoding="utf-8"), module

@@ -21,10 +21,10 @@ from twinlake.schema import (
     parse_ddl,
     parse_type,
 )
-from twinlake.spark.arrow_files import WriteTask, decode_add
-from twinlake.spark.arrow_types import conform
-from twinlake.spark.file_layout import Layout, must_materialise
-from twinlake.spark.files import FileTarget
+from twinlake.spark.files.arrow_files import WriteTask, decode_add
+from twinlake.spark.files.arrow_types import conform
+from twinlake.spark.files.file_layout import Layout, must_materialise
+from twinlake.spark.files.target import FileTarget
 from twinlake.storage import decode_path, open_store
 
 if TYPE_CHECKING:

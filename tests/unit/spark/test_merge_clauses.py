@@ -9,9 +9,9 @@ import pytest
 from twinlake.commit.plans import MergeClause, Then, When
 from twinlake.errors import UserError
 from twinlake.schema import parse_ddl, render_ddl
-from twinlake.spark.merge_builder import DeltaMergeBuilder
-from twinlake.spark.merge_clauses import Clause, _refuse_overlap, _same_fields, assigned_schema
-from twinlake.spark.merging import MergeRequest, _unqualified
+from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
+from twinlake.spark.dml.merge_clauses import Clause, _refuse_overlap, _same_fields, assigned_schema
+from twinlake.spark.dml.merging import MergeRequest, _unqualified
 
 SOURCE = "id INT, s STRUCT<a: INT, b: STRUCT<c: INT, d: INT>>, t STRING"
 

@@ -19,8 +19,8 @@ from twinlake.schema import (
     render_ddl,
     type_changes,
 )
-from twinlake.spark.identity import identity_paths, marks
-from twinlake.spark.schema_fit import evolve, read_field_metadata
+from twinlake.spark.rows.identity import identity_paths, marks
+from twinlake.spark.rows.schema_fit import evolve, read_field_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

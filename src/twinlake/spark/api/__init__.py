@@ -1,0 +1,1 @@
+"""``DeltaTable`` and its builders, by the names of ``delta.tables``."""

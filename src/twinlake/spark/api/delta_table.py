@@ -1,0 +1,465 @@
+"""``DeltaTable``: the names, arguments and results of ``delta.tables.DeltaTable``.
+
+A handle holds no version: every call works on the table as it is then.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from twinlake.commit import DEFAULT_HOOKS, CommitOptions
+from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.log import CACHE, load_snapshot, version_at
+from twinlake.spark.api.argument_checks import (
+    check_assignments,
+    check_clone,
+    check_condition,
+    check_hadoop_conf,
+    check_integer,
+    check_source,
+    check_text,
+    check_truth,
+    check_versions,
+)
+from twinlake.spark.api.named_tables import Place, exists_at, locate, missing_table
+from twinlake.spark.api.record_frames import (
+    detail_frame,
+    history_frame,
+    nothing_frame,
+    restore_frame,
+)
+from twinlake.spark.api.table_builders import DeltaTableBuilder
+from twinlake.spark.api.table_making import Creation
+from twinlake.spark.delta_settings import retention_check, user_metadata
+from twinlake.spark.errors import speaks_spark
+from twinlake.spark.later import not_yet
+from twinlake.spark.session import check_session, open_table
+from twinlake.storage import parse_location
+from twinlake.table.restoring import restore_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
+    from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
+    from twinlake.table import Table
+
+__all__ = ["DeltaTable"]
+
+_NO_CONF: Final[Mapping[str, str]] = MappingProxyType({})
+_UNRESOLVED: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+"""What Spark calls a column that is not there; Delta leaves the columns of UPDATE to it."""
+_CANNOT_RESTORE: Final = {
+    "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION": "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
+}
+"""What Delta calls a missing time when it is to be restored."""
+
+
+class DeltaTable:
+    """A table to work with from PySpark; get one with ``forPath``, ``forName`` or a builder."""
+
+    def __init__(self, spark: SparkSession, place: Place, alias: str | None = None) -> None:
+        self._spark = spark
+        self._place = place
+        self._alias = alias
+        self._frame: DataFrame | None = None
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._place.name or self._place.location!r})"
+
+    def _current(self) -> Table:
+        """The table as it is now, under the session's present settings."""
+        return open_table(self._spark, self._place.location)
+
+    def _options(self, table: Table) -> CommitOptions:
+        return CommitOptions(policy=table.policy, user_metadata=user_metadata(self._spark))
+
+    # Opening
+
+    @classmethod
+    @speaks_spark
+    def forPath(
+        cls,
+        sparkSession: SparkSession,
+        path: str,
+        hadoopConf: Mapping[str, str] = _NO_CONF,
+    ) -> DeltaTable:
+        """The table in a folder."""
+        check_session(sparkSession)
+        location = parse_location(path)
+        check_hadoop_conf(sparkSession, location, hadoopConf)
+        if not exists_at(sparkSession, location.url):
+            raise missing_table(path, f"there is no Delta log at {location.url}")
+        return cls(sparkSession, Place(location=location.url))
+
+    @classmethod
+    @speaks_spark
+    def forName(
+        cls,
+        sparkSession: SparkSession,
+        tableOrViewName: str,
+    ) -> DeltaTable:
+        """The table with a name of the session's catalog of names, or ``delta.`/path```."""
+        check_session(sparkSession)
+        return cls(sparkSession, locate(sparkSession, tableOrViewName))
+
+    @classmethod
+    @speaks_spark
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether a folder is a table, or lies inside one."""
+        check_session(sparkSession)
+        url = parse_location(identifier).url
+        while not exists_at(sparkSession, url):
+            scheme, _, rest = url.partition("://")
+            parent = rest.rpartition("/")[0]
+            if "/" not in parent:
+                return False
+            url = f"{scheme}://{parent}"
+        return True
+
+    @classmethod
+    @speaks_spark
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,  # noqa: ARG003
+        identifier: str,  # noqa: ARG003
+        partitionSchema: str | StructType | None = None,  # noqa: ARG003
+    ) -> DeltaTable:
+        """Not there yet."""
+        raise not_yet("DeltaTable.convertToDelta")
+
+    # Making
+
+    @classmethod
+    @speaks_spark
+    def create(
+        cls,
+        sparkSession: SparkSession | None = None,
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Make a table; an error if there is one."""
+        return cls._builder(sparkSession, Creation.CREATE)
+
+    @classmethod
+    @speaks_spark
+    def createIfNotExists(
+        cls,
+        sparkSession: SparkSession | None = None,
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Make a table unless there is one."""
+        return cls._builder(sparkSession, Creation.IF_NOT_EXISTS)
+
+    @classmethod
+    @speaks_spark
+    def replace(
+        cls,
+        sparkSession: SparkSession | None = None,
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Put a new table in the place of one; an error if there is none."""
+        return cls._builder(sparkSession, Creation.REPLACE)
+
+    @classmethod
+    @speaks_spark
+    def createOrReplace(
+        cls,
+        sparkSession: SparkSession | None = None,
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Make a table, or replace the one that has the name.
+
+        By path alone nothing is replaced, as in Delta Spark: a table that is there already has to
+        be the one that was asked for. Use ``replace`` to be rid of it.
+        """
+        return cls._builder(sparkSession, Creation.CREATE_OR_REPLACE)
+
+    @classmethod
+    def _builder(
+        cls, spark: SparkSession | None, creation: Creation
+    ) -> DeltaTableBuilder[DeltaTable]:
+        if spark is None:
+            from pyspark.sql import SparkSession
+
+            spark = SparkSession.getActiveSession()
+        if spark is None:
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                "There is no active Spark session.",
+                fix="Pass one: DeltaTable.create(spark).",
+            )
+        check_session(spark)
+        session = spark
+        return DeltaTableBuilder(session, creation, lambda place: cls(session, place))
+
+    # Reading
+
+    @speaks_spark
+    def toDF(self) -> DataFrame:
+        """The rows as they are now."""
+        from twinlake.spark.reading.frames import table_frame
+
+        frame = table_frame(self._spark, self._current().snapshot)
+        self._frame = frame
+        return frame if self._alias is None else frame.alias(self._alias)
+
+    @speaks_spark
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table under a name for use in expressions."""
+        check_text(aliasName, "aliasName")
+        renamed = type(self)(self._spark, self._place, aliasName)
+        renamed._frame = self._frame
+        return renamed
+
+    @speaks_spark
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The commits, newest first."""
+        table = self._current()
+        return history_frame(self._spark, table.history(None if limit is None else max(limit, 0)))
+
+    @speaks_spark
+    def detail(self) -> DataFrame:
+        """One row about the table."""
+        return detail_frame(self._spark, self._current(), name=self._place.name)
+
+    # Changing rows
+
+    @speaks_spark
+    def delete(self, condition: str | Column | None = None) -> None:
+        """Delete the rows for which the condition is true; all rows without one."""
+        from twinlake.spark.dml.deleting import delete
+
+        check_condition(condition)
+        table = self._current()
+        delete(self._spark, table, condition, alias=self._alias, options=self._options(table))
+
+    @speaks_spark
+    def update(
+        self,
+        condition: str | Column | None = None,
+        set: Mapping[str, str | Column] | None = None,
+    ) -> None:
+        """Give columns new values in the rows for which the condition is true."""
+        from twinlake.spark.dml.updating import update
+
+        values = check_assignments(set, "'set'")
+        check_condition(condition)
+        table = self._current()
+        try:
+            update(
+                self._spark,
+                table,
+                self._without_alias(values, table),
+                condition,
+                alias=self._alias,
+                options=self._options(table),
+            )
+        except UserError as error:
+            if error.code is Code.COLUMN_NOT_FOUND:
+                error.delta_class = _UNRESOLVED
+            raise
+
+    def _without_alias(self, values: dict[str, Any], table: Table) -> dict[str, Any]:
+        """Columns by their own names, also where they are written with the table's alias."""
+        if self._alias is None or table.schema.get(self._alias) is not None:
+            return values
+        prefix = f"{self._alias}.".lower()
+        return {
+            key[len(prefix) :] if key.lower().startswith(prefix) else key: value
+            for key, value in values.items()
+        }
+
+    @speaks_spark
+    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+        """Combine with another frame; add clauses to the builder and execute it."""
+        from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
+        from twinlake.spark.dml.merging import MergeRequest
+
+        check_source(source)
+        if condition is None:
+            raise ValueError("'condition' in merge cannot be None")
+        check_condition(condition)
+        request = MergeRequest(
+            source=source,
+            condition=condition,
+            clauses=(),
+            alias=self._alias,
+            target=self._frame,
+            options=self._options(self._current()),
+        )
+        return DeltaMergeBuilder(self._spark, self._current, request)
+
+    # Files
+
+    @speaks_spark
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Pack small files; choose partitions with the builder and execute it."""
+        from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
+
+        return DeltaOptimizeBuilder(self._spark, self._current)
+
+    @speaks_spark
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention needs; returns an empty frame.
+
+        A negative number stands for the table's own retention, as in Delta Spark.
+        """
+        given = None if retentionHours is None else float(retentionHours)
+        self._current().vacuum(
+            given if given is None or given >= 0 else None,
+            enforce_retention=retention_check(self._spark),
+            spark=self._spark,
+        )
+        return nothing_frame(self._spark)
+
+    @speaks_spark
+    def generate(self, mode: str) -> None:  # noqa: ARG002
+        """Not there yet."""
+        raise not_yet("DeltaTable.generate")
+
+    # Going back
+
+    @speaks_spark
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; returns one row of metrics."""
+        check_integer(version, "version")
+        table = self._current()
+        first = min((record.version for record in table.history()), default=table.version)
+        if not first <= version <= table.version:
+            raise UserError(
+                Code.VERSION_NOT_FOUND,
+                f"The table cannot be restored to version {version}.",
+                why=f"versions {first} to {table.version} are available",
+                fix="Restore one of those.",
+                delta_class="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+                fields={"version": version, "first": first, "last": table.version},
+            )
+        return self._restore(table, version, None)
+
+    @speaks_spark
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table what it was at a time; returns one row of metrics."""
+        check_text(timestamp, "timestamp")
+        table = self._current()
+        moment, shown = self._moment(timestamp)
+        try:
+            version = version_at(table.snapshot.store, table.snapshot, moment)
+        except TwinlakeError as error:
+            error.delta_class = _CANNOT_RESTORE.get(error.delta_class or "", error.delta_class)
+            raise
+        return self._restore(table, version, shown)
+
+    def _moment(self, timestamp: str) -> tuple[int, str]:
+        """A time as Spark reads it in the session's zone: milliseconds, and its text."""
+        moment = F.lit(timestamp).try_cast("timestamp")
+        one = self._spark.sql("SELECT 1")
+        row = one.select(F.unix_millis(moment), moment.cast("string")).collect()[0]
+        if row[0] is None:
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                f"{timestamp!r} is not a timestamp.",
+                fix="Write it as 2026-01-31 or 2026-01-31 12:00:00.",
+                delta_class="DELTA_TIMESTAMP_INVALID",
+                fields={"timestamp": timestamp},
+            )
+        shown = str(row[1])
+        # As Java prints a timestamp, because that is what Delta puts into the history.
+        return int(row[0]), shown if "." in shown else f"{shown}.0"
+
+    def _restore(self, table: Table, version: int, timestamp: str | None) -> DataFrame:
+        if version == table.version:
+            return nothing_frame(self._spark)
+        target = load_snapshot(table.snapshot.store, version)
+        result = restore_snapshot(
+            table.snapshot,
+            target,
+            policy=table.policy,
+            runtime=table.runtime,
+            hooks=DEFAULT_HOOKS,
+            timestamp=timestamp,
+            user_metadata=user_metadata(self._spark),
+        )
+        CACHE.offer(result.snapshot)
+        return restore_frame(self._spark, self._current().at(result.version).history(1)[0])
+
+    # Protocol
+
+    @speaks_spark
+    def upgradeTableProtocol(
+        self,
+        readerVersion: int,
+        writerVersion: int,
+    ) -> None:
+        """Raise the protocol to at least these versions; it never comes down."""
+        check_versions(readerVersion, writerVersion)
+        self._current().set_properties(
+            {
+                "delta.minReaderVersion": str(readerVersion),
+                "delta.minWriterVersion": str(writerVersion),
+            }
+        )
+
+    @speaks_spark
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Add a table feature to the protocol without switching it on."""
+        check_text(featureName, "featureName")
+        self._current().set_properties({f"delta.feature.{featureName}": "supported"})
+
+    @speaks_spark
+    def dropFeatureSupport(
+        self,
+        featureName: str,
+        truncateHistory: bool | None = None,
+    ) -> None:
+        """Drop a table feature; files that need it are written again first."""
+        check_text(featureName, "featureName")
+        if truncateHistory is not None:
+            check_truth(truncateHistory, "truncateHistory")
+        self._current().drop_feature(
+            featureName, truncate_history=bool(truncateHistory), spark=self._spark
+        )
+
+    # Copies
+
+    @speaks_spark
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Not there yet."""
+        check_clone(target, isShallow, replace, properties)
+        raise not_yet("DeltaTable.clone")
+
+    @speaks_spark
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Not there yet."""
+        check_integer(version, "version")
+        check_clone(target, isShallow, replace, properties)
+        raise not_yet("DeltaTable.cloneAtVersion")
+
+    @speaks_spark
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Not there yet."""
+        check_text(timestamp, "timestamp")
+        check_clone(target, isShallow, replace, properties)
+        raise not_yet("DeltaTable.cloneAtTimestamp")

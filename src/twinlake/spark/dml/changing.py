@@ -1,0 +1,334 @@
+"""What DELETE, UPDATE and MERGE share: from matched rows to a commit.
+
+The engine's part is three things: find which rows of which files are meant, write what
+``commit.plans`` asks for, and commit. Which file is dropped, gets a vector or is written again is
+decided there, not here.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from twinlake.actions import AddCDCFile
+from twinlake.commit import CommitOptions, Operation
+from twinlake.commit.plans import (
+    ChangeType,
+    RewriteFile,
+    RowPlan,
+    TableRules,
+    TouchedFile,
+    WriteDeletionVector,
+    Written,
+    physical_rows,
+    positions,
+    touched,
+)
+from twinlake.schema import LONG, STRING, StructField
+from twinlake.spark.dml.committing import NewFiles, commit_change, file_target
+from twinlake.spark.files.writers import write_files
+from twinlake.spark.reading.table_scan import (
+    FILE_NUMBER,
+    ROW_COMMIT_VERSION,
+    ROW_ID,
+    ROW_INDEX,
+    Scan,
+    materialised_columns,
+)
+from twinlake.spark.reading.vectors import read_vectors
+from twinlake.spark.spark_types import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyroaring import AbstractBitMap64 as Positions
+    from pyspark.sql import DataFrame, SparkSession
+
+    from twinlake.actions import Action, AddFile
+    from twinlake.commit import CommitResult
+    from twinlake.commit.plans import Outcome
+    from twinlake.commit.readset import ReadSet
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
+    from twinlake.spark.files.target import FileTarget
+    from twinlake.table import Table
+
+__all__ = ["CHANGE_TYPE", "RowChange", "collect_positions"]
+
+CHANGE_TYPE: Final = "_change_type"
+_CHANGE_FOLDER: Final = "_change_data"
+
+
+def collect_positions(matched: DataFrame) -> dict[int, Positions]:
+    """The rows of a frame with ``FILE_NUMBER`` and ``ROW_INDEX``, by file."""
+    import numpy as np
+    from pyroaring import BitMap64
+
+    found = matched.select(FILE_NUMBER, ROW_INDEX).toArrow()
+    if not len(found):
+        return {}
+    files = found[FILE_NUMBER].to_numpy()
+    rows = found[ROW_INDEX].to_numpy()
+    order = np.argsort(files, kind="stable")
+    files, rows = files[order], rows[order]
+    numbers, starts = np.unique(files, return_index=True)
+    if not len(numbers):
+        return {}
+    pieces = np.split(rows, starts[1:])
+    return {
+        int(number): BitMap64(piece.tolist()) for number, piece in zip(numbers, pieces, strict=True)
+    }
+
+
+@dataclass(slots=True)
+class RowChange:
+    """One operation that changes rows of a table, from the files it looks at to its commit."""
+
+    spark: SparkSession
+    table: Table
+    operation: Operation
+    metadata: Metadata | None = None
+    """The metadata after the commit, where the operation changes it too."""
+    options: CommitOptions = field(default_factory=CommitOptions)
+    times: dict[str, int] = field(default_factory=dict)
+    """Milliseconds by stage: ``scan`` and ``rewrite``."""
+    made: NewFiles = field(init=False)
+    """Files written so far, for the case that the operation fails."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version the operation stands on."""
+        return self.table.snapshot
+
+    @property
+    def after(self) -> Metadata:
+        """The metadata the new files are written for."""
+        return self.metadata or self.snapshot.metadata
+
+    @property
+    def rules(self) -> TableRules:
+        """What the table asks of those who change its rows."""
+        return TableRules.of(self.after)
+
+    def touched_files(
+        self,
+        files: pa.Table,
+        *,
+        delete: Mapping[int, Positions] | None = None,
+        update: Mapping[int, Positions] | None = None,
+    ) -> list[TouchedFile]:
+        """The files, by number in ``files``, whose rows are deleted or updated."""
+        delete, update = delete or {}, update or {}
+        numbers = sorted(delete.keys() | update.keys())
+        if not numbers:
+            return []
+        chosen = files.take(numbers)
+        adds = self.snapshot.live_files(chosen["path"].to_pylist())
+        hidden = read_vectors(self.snapshot.store, chosen)
+        return [
+            touched(
+                adds[path],
+                delete=delete.get(number, ()),
+                update=update.get(number, ()),
+                hidden=hidden.get(path, ()),
+                physical_rows=self._rows_in(adds[path]),
+            )
+            for number, path in zip(numbers, chosen["path"].to_pylist(), strict=True)
+        ]
+
+    def _rows_in(self, add: AddFile) -> int:
+        known = physical_rows(add)
+        if known is not None:
+            return known
+        from twinlake.log import read_footer
+        from twinlake.storage import resolve
+
+        return int(read_footer(*resolve(self.snapshot.store, add.path)).metadata.num_rows)
+
+    def target(self, *, folder: str = "", extra: Sequence[StructField] = ()) -> FileTarget:
+        """Where new files of this operation go."""
+        return file_target(self.table, self.after, folder=folder, extra=extra)
+
+    def rows_at(self, rows: Mapping[str, Positions], *, row_ids: bool = False) -> DataFrame:
+        """The rows at these positions, by path in the log, with their positions."""
+        files = self.only(rows.keys())
+        counts = self.snapshot.live_files(rows.keys())
+        hidden = {
+            path: positions(range(self._rows_in(counts[path]))) - kept
+            for path, kept in rows.items()
+        }
+        scan = Scan(
+            snapshot=self.snapshot, files=files, hidden=hidden, positions=True, row_ids=row_ids
+        )
+        return scan.frame(self.spark)
+
+    def only(self, paths: Iterable[str]) -> pa.Table:
+        """These files of the version, by path in the log."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        files = self.snapshot.files()
+        return files.filter(pc.is_in(files["path"], value_set=pa.array(list(paths), pa.string())))
+
+    def copied(self, plan: RowPlan) -> DataFrame | None:
+        """The rows that a plan has written again unchanged."""
+        kept = {s.file.add.path: s.keep for s in plan.steps if isinstance(s, RewriteFile)}
+        if not kept:
+            return None
+        return self.fitted(self.rows_at(kept, row_ids=plan.materialise_row_ids))
+
+    def write(
+        self,
+        plan: RowPlan,
+        *,
+        changed: DataFrame | None = None,
+        change_rows: DataFrame | None = None,
+        changed_holds_copied: bool = False,
+    ) -> Written:
+        """Everything the plan asks for.
+
+        ``changed`` holds updated and inserted rows with the table's columns (and ``ROW_ID`` where
+        row ids are to be kept; null for inserted ones); ``change_rows`` the rows of change files
+        that are not found in the table: the table's columns and ``_change_type``.
+        """
+        vectors = self._write_vectors(plan)
+        copied = None if changed_holds_copied else self.copied(plan)
+        parts = [part for part in (copied, changed) if part is not None]
+        files = self.write_rows(parts, row_ids=plan.materialise_row_ids)
+        changes = self._write_changes(plan, change_rows)
+        return Written(files=files, vectors=vectors, changes=changes)
+
+    def write_rows(self, parts: Sequence[DataFrame], *, row_ids: bool) -> tuple[AddFile, ...]:
+        """Data files of frames that have the table's columns, and row ids where asked for."""
+        if not parts:
+            return ()
+        names = [quoted(f.name) for f in self.after.schema]
+        extra: tuple[StructField, ...] = ()
+        frames = [part.select(*names) for part in parts]
+        if row_ids:
+            ids = materialised_columns(self.snapshot)
+            extra = tuple(StructField(name, LONG) for name in ids)
+            frames = [
+                part.select(
+                    *names,
+                    *(
+                        (F.col(ours) if ours in part.columns else F.lit(None).cast("bigint")).alias(
+                            theirs
+                        )
+                        for ours, theirs in zip((ROW_ID, ROW_COMMIT_VERSION), ids, strict=True)
+                    ),
+                )
+                for part in parts
+            ]
+        files = write_files(_union(frames), self.target(extra=extra))
+        self.made.add(*files)
+        return files
+
+    def _write_vectors(self, plan: RowPlan) -> dict[str, Any]:
+        from twinlake.log.deletion_vectors import dv_key, write_dv_file
+
+        steps = [step for step in plan.steps if isinstance(step, WriteDeletionVector)]
+        if not steps:
+            return {}
+        name = self.table.runtime.ids.uuid()
+        content, descriptors = write_dv_file([step.positions for step in steps], name)
+        self.snapshot.store.put(dv_key(name), content)
+        self.made.add_key(dv_key(name))
+        return {s.file.add.path: d for s, d in zip(steps, descriptors, strict=True)}
+
+    def _write_changes(self, plan: RowPlan, given: DataFrame | None) -> tuple[AddCDCFile, ...]:
+        if not plan.needs_change_files:
+            return ()
+        parts = [] if given is None else [given]
+        for kind in (ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE):
+            rows = {c.file.add.path: c.positions for c in plan.change_rows if c.change_type is kind}
+            if rows:
+                found = self.fitted(self.rows_at(rows))
+                parts.append(found.withColumn(CHANGE_TYPE, F.lit(str(kind))))
+        return self.write_change_files(parts)
+
+    def write_change_files(self, parts: Sequence[DataFrame]) -> tuple[AddCDCFile, ...]:
+        """Change files of frames that have the table's columns and ``_change_type``."""
+        names = [*(quoted(f.name) for f in self.after.schema), CHANGE_TYPE]
+        whole = _union([part.select(*names) for part in parts])
+        extra = (StructField(CHANGE_TYPE, STRING),)
+        files = write_files(whole, self.target(folder=_CHANGE_FOLDER, extra=extra))
+        self.made.add(*files)
+        return tuple(
+            AddCDCFile(
+                path=f.path, partition_values=f.partition_values, size=f.size, data_change=False
+            )
+            for f in files
+        )
+
+    def fitted(self, frame: DataFrame) -> DataFrame:
+        """Rows of the version before with the columns of the version after: new ones are null."""
+        if self.metadata is None:
+            return frame
+        from twinlake.spark.rows.preparing import prepare
+
+        positional = (FILE_NUMBER, ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION)
+        keep = [name for name in positional if name in frame.columns]
+        return prepare(frame, self.after, defaults=False, own_rows=True, keep=keep)
+
+    def commit(self, outcome: Outcome, *, started: float | None = None) -> CommitResult | None:
+        """Commit what the plan came to; None if there is nothing to commit."""
+        if not outcome.actions and self.metadata is None:
+            return None
+        metrics = dict(outcome.metrics)
+        if started is not None:
+            metrics["executionTimeMs"] = str(round((time.monotonic() - started) * 1000))
+            for stage in ("scan", "rewrite"):
+                metrics[f"{stage}TimeMs"] = str(self.times.get(stage, 0))
+        return self.commit_actions(
+            outcome.actions, reads=outcome.reads, metrics=metrics, tags=outcome.tags
+        )
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Count what happens inside as time of a stage."""
+        began = time.monotonic()
+        yield
+        spent = round((time.monotonic() - began) * 1000)
+        self.times[stage] = self.times.get(stage, 0) + spent
+
+    def commit_actions(
+        self,
+        actions: Sequence[Action],
+        *,
+        reads: ReadSet,
+        metrics: Mapping[str, str],
+        tags: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
+    ) -> CommitResult | None:
+        """Commit these actions as the operation."""
+        return commit_change(
+            self.table,
+            self.operation,
+            actions,
+            metadata=self.metadata,
+            reads=reads,
+            metrics=metrics,
+            options=self.options,
+            tags=tags,
+            txn=txn,
+        )
+
+    def __enter__(self) -> RowChange:
+        self.made = NewFiles(self.snapshot.store)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self.made.__exit__(kind, error, trace)
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    first, *others = frames
+    for other in others:
+        first = first.union(other)
+    return first

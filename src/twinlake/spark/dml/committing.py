@@ -1,0 +1,185 @@
+"""From new files to a new version: the one place where the data plane commits."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Transaction
+from twinlake.errors import Code, CommitUnknown, UserError
+from twinlake.log import CACHE
+from twinlake.schema import physical_path, render_path, walk_fields
+from twinlake.spark.files.target import FileTarget
+from twinlake.spark.rows.identity import identity_paths
+from twinlake.storage import decode_path
+from twinlake.table.creation import CLUSTERING_DOMAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from twinlake.actions import Action, AddFile, DomainMetadata
+    from twinlake.commit import CommitResult, Operation
+    from twinlake.commit.readset import ReadSet
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata, Protocol
+    from twinlake.schema import StructField
+    from twinlake.storage import Store
+    from twinlake.table import Table
+
+__all__ = [
+    "NewFiles",
+    "clustering_columns",
+    "clustering_paths",
+    "commit_change",
+    "file_target",
+    "store_target",
+]
+
+
+def commit_change(
+    table: Table,
+    operation: Operation,
+    actions: Iterable[Action],
+    *,
+    metadata: Metadata | None = None,
+    reads: ReadSet | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    options: CommitOptions | None = None,
+    tags: Mapping[str, str] | None = None,
+    txn: tuple[str, int] | None = None,
+) -> CommitResult | None:
+    """Commit on top of the table.
+
+    None if the application that ``txn`` names wrote this before, or if nothing changes: Delta
+    records no empty versions either.
+    """
+    actions = list(actions)
+    changed = metadata is not None and metadata != table.metadata
+    if not actions and not changed and txn is None:
+        return None
+    chosen = options or CommitOptions(policy=table.policy)
+    if tags:
+        chosen = replace(chosen, tags={**chosen.tags, **tags})
+    transaction = Transaction(
+        table.snapshot, operation, table.runtime, DEFAULT_HOOKS, options=chosen
+    )
+    if reads is not None:
+        transaction.record(reads)
+    if txn is not None and transaction.set_transaction(*txn) is not None:
+        return None
+    if metadata is not None and changed:
+        if actions:
+            _refuse_broken_feed(table.metadata, metadata, operation)
+        transaction.update_metadata(metadata)
+    result = transaction.add(*actions).commit(metrics=metrics)
+    CACHE.offer(result.snapshot)
+    return result
+
+
+def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation) -> None:
+    """Rows and lost columns in one commit: its changes fit neither schema, as Delta sees it."""
+    mode = after.column_mapping_mode
+    if not after.flag("delta.enableChangeDataFeed") or mode == "none":
+        return
+    old, new = (
+        {physical_path(m.schema, path, mode): path for path, _ in walk_fields(m.schema)}
+        for m in (before, after)
+    )
+    lost = [render_path(path) for key, path in old.items() if new.get(key) != path]
+    if lost:
+        raise UserError(
+            Code.SCHEMA_EVOLUTION,
+            f"Columns of table {before.label} cannot go with the rows that are written.",
+            why=f"the change data feed is on, and {', '.join(lost)} would be dropped or renamed "
+            "by the commit that changes rows",
+            fix="Drop or rename the columns first, or set delta.enableChangeDataFeed = 'false'.",
+            delta_class="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
+            fields={"columns": lost, "operation": str(operation.name)},
+        )
+
+
+class NewFiles:
+    """Files that were written for a commit; if the commit fails, they are deleted again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._keys: list[str] = []
+
+    def add(self, *files: AddFile) -> None:
+        """Files by their actions."""
+        self._keys += [decode_path(file.path) for file in files]
+
+    def add_key(self, key: str) -> None:
+        """A file by its key in the store."""
+        self._keys.append(key)
+
+    def __enter__(self) -> NewFiles:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        # An unknown outcome may have been a commit: then the files belong to the table.
+        if error is None or isinstance(error, CommitUnknown) or not self._keys:
+            return
+        # What cannot be deleted is VACUUM's; the error that brought us here is what matters.
+        with contextlib.suppress(Exception):
+            self._store.delete(self._keys)
+
+
+def file_target(
+    table: Table,
+    metadata: Metadata,
+    *,
+    folder: str = "",
+    extra: Sequence[StructField] = (),
+    target_file_size: int | None = None,
+) -> FileTarget:
+    """Where new files of a table go, under the metadata it will have."""
+    return store_target(
+        table.snapshot.store,
+        metadata,
+        folder=folder,
+        extra=extra,
+        target_file_size=target_file_size,
+        clustering=(*clustering_columns(table.snapshot), *identity_paths(metadata)),
+        protocol=table.protocol,
+    )
+
+
+def store_target(
+    store: Store,
+    metadata: Metadata,
+    *,
+    folder: str = "",
+    extra: Sequence[StructField] = (),
+    target_file_size: int | None = None,
+    clustering: tuple[tuple[str, ...], ...] = (),
+    protocol: Protocol | None = None,
+) -> FileTarget:
+    """Where files go in a store that may hold no table yet."""
+    return FileTarget(
+        url=store.url,
+        options=getattr(store, "options", {}),
+        durable=getattr(store, "durable", True),
+        metadata=metadata,
+        folder=folder,
+        extra=tuple(extra),
+        stats=not folder,
+        target_file_size=target_file_size,
+        clustering=clustering,
+        protocol=protocol,
+    )
+
+
+def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
+    """The clustering columns by physical path."""
+    domain = snapshot.domains.get(CLUSTERING_DOMAIN)
+    return () if domain is None else clustering_paths(domain)
+
+
+def clustering_paths(domain: DomainMetadata) -> tuple[tuple[str, ...], ...]:
+    """The columns that a record of clustering names; some writers leave their paths joined."""
+    import msgspec
+
+    columns = msgspec.json.decode(domain.configuration).get("clusteringColumns", [])
+    return tuple(tuple(c) if isinstance(c, list) else tuple(c.split(".")) for c in columns)

@@ -1,0 +1,108 @@
+"""``replace_where``: the rows of a predicate go, the rows of a frame come, in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from twinlake.commit.plans import ChangeType, Mode, plan_delete, plan_delete_files
+from twinlake.commit.readset import ReadSet
+from twinlake.errors import Code, UserError
+from twinlake.schema.predicates import is_exact, is_partition_only
+from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange, collect_positions
+from twinlake.spark.dml.deleting import files_decided
+from twinlake.spark.dml.figures import write_metrics
+from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.reading.conditions import Condition
+from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from twinlake.actions import AddCDCFile, AddFile
+    from twinlake.commit import CommitOptions, Operation
+    from twinlake.commit.plans import Outcome
+    from twinlake.protocol import Metadata
+    from twinlake.table import Table
+
+__all__ = ["replace_rows"]
+
+
+def replace_rows(
+    frame: DataFrame,
+    table: Table,
+    predicate: str,
+    operation: Operation,
+    metadata: Metadata,
+    *,
+    options: CommitOptions,
+    txn: tuple[str, int] | None,
+) -> Table:
+    """Commit the frame in place of the rows that match; every new row has to match as well."""
+    spark = frame.sparkSession
+    wanted = Condition.of(spark, table, predicate, "WRITE")
+    changed = None if metadata == table.metadata else metadata
+    change = RowChange(spark, table, operation, metadata=changed, options=options)
+    with change:
+        outcome, needs_changes = _removal(change, wanted)
+        checked = _all_match(frame, wanted)
+        if needs_changes:
+            # The new rows go to data files and to change files and must be the same in both.
+            checked = checked.localCheckpoint()
+        files = change.write_rows([checked], row_ids=False)
+        changes: tuple[AddCDCFile, ...] = ()
+        if needs_changes:
+            inserted = checked.withColumn(CHANGE_TYPE, F.lit(str(ChangeType.INSERT)))
+            changes = change.write_change_files([inserted])
+        metrics = _metrics(outcome, files, changes)
+        change.commit_actions(
+            (*outcome.actions, *files, *changes), reads=outcome.reads, metrics=metrics, txn=txn
+        )
+    return table.refresh()
+
+
+def _removal(change: RowChange, wanted: Condition) -> tuple[Outcome, bool]:
+    """What taking the old rows out comes to, and whether change files are needed for it."""
+    snapshot, now = change.snapshot, change.table.runtime.clock.now_ms()
+    columns = snapshot.metadata.partition_columns
+    if is_partition_only(wanted.expr, columns) and is_exact(wanted.expr):
+        gone = snapshot.live_files(files_decided(snapshot, wanted.expr)).values()
+        reads = ReadSet(predicates=(wanted.expr,))
+        return plan_delete_files(gone, rules=change.rules, reads=reads, now=now), False
+    files = snapshot.files(wanted.expr)
+    reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
+    whole = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
+    rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
+    # Delta writes the files again here, also where the table has deletion vectors.
+    rules = replace(change.rules, mode=Mode.COPY_ON_WRITE)
+    plan = plan_delete(change.touched_files(files, delete=rows), rules=rules, reads=reads)
+    return plan.finish(change.write(plan), now=now), plan.needs_change_files
+
+
+def _all_match(frame: DataFrame, wanted: Condition) -> DataFrame:
+    """The frame, failing on a row that the next reader of the predicate would not find."""
+    error = UserError(
+        Code.CONSTRAINT,
+        f"A row to be written does not match replace_where: {wanted.sql}.",
+        why="rows outside of the predicate would be added to what is already there",
+        fix="Filter the frame by the same predicate, or widen the predicate.",
+        delta_class="DELTA_REPLACE_WHERE_MISMATCH",
+        fields={"predicate": wanted.sql},
+    )
+    before, after = carried_text_around_row(error)
+    row = F.to_json(F.struct("*"))
+    raised = F.raise_error(F.concat(F.lit(before), row, F.lit(after))).cast("boolean")
+    matches: Column = wanted.column.eqNullSafe(F.lit(True))
+    return frame.where(F.when(matches, F.lit(True)).otherwise(raised))
+
+
+def _metrics(
+    outcome: Outcome, files: tuple[AddFile, ...], changes: tuple[AddCDCFile, ...]
+) -> dict[str, str]:
+    """Rows that were written again count as output, as in Delta."""
+    kept = ("numDeletedRows", "numCopiedRows", "numRemovedFiles", "numRemovedBytes")
+    removed = {name: value for name, value in outcome.metrics.items() if name in kept}
+    added = {"numAddedChangeFiles": str(len(outcome.changes) + len(changes))}
+    return {**write_metrics((*outcome.adds, *files)), **removed, **added}

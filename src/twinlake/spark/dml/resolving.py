@@ -1,0 +1,219 @@
+"""Expressions of a MERGE, resolved by Spark before anything is read.
+
+Expressions are tried on stand-ins: frames without rows that have the column ids of the real ones.
+So looking at them costs the same however large the source's plan is, and what was resolved here
+means the same columns in the real join.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from twinlake.errors import Code, UserError
+from twinlake.spark.reading.table_scan import frame_of_plan
+from twinlake.spark.spark_types import from_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from twinlake.schema import DataType, Struct
+
+__all__ = ["Resolved", "Scope", "conjuncts", "renumbered", "shares_columns", "stand_in"]
+
+_AGGREGATE: Final = ("MISSING_GROUP_BY", "GROUP_BY_AGGREGATE")
+_UNRESOLVED: Final = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """An expression whose columns are known."""
+
+    column: Column
+    type: DataType
+    text: str
+    """As Delta's history shows it."""
+    expression: Any
+    """The expression itself, in the driver's JVM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The columns that the expressions of a clause may name."""
+
+    frame: DataFrame
+
+    @property
+    def schema(self) -> Struct:
+        """The columns with their types."""
+        return from_spark(self.frame.schema)
+
+    @property
+    def _plan(self) -> Any:
+        jdf: Any = self.frame._jdf
+        return jdf.queryExecution().analyzed()
+
+    def attributes(self) -> tuple[Resolved, ...]:
+        """All columns, in order."""
+        output = self._plan.output()
+        return tuple(
+            self._resolved(output.apply(position), field.type, "")
+            for position, field in enumerate(self.schema)
+        )
+
+    def covers(self, expression: Any) -> bool:
+        """Whether an expression needs no other columns than these."""
+        return bool(expression.references().subsetOf(self._plan.outputSet()))
+
+    def condition(self, condition: str | Column, place: str) -> Resolved:
+        """A condition: true or false, the same each time, about one pair of rows."""
+        column = F.expr(condition) if isinstance(condition, str) else condition
+        (found,) = self.values([column], place)
+        expression: Any = found.expression
+        jvm: Any = self.frame.sparkSession._jvm
+        subqueries = jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+        if not expression.deterministic():
+            raise _not_allowed(
+                "Functions that are not deterministic",
+                place,
+                expression,
+                "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+            )
+        if subqueries.hasSubquery(expression):
+            raise _not_allowed("Subqueries", place, expression, "DELTA_UNSUPPORTED_SUBQUERY")
+        return found
+
+    def values(self, columns: Sequence[Column], place: str) -> tuple[Resolved, ...]:
+        """Expressions, resolved together."""
+        from pyspark.errors import AnalysisException
+
+        if not columns:
+            return ()
+        named = [column.alias(f"c{position}") for position, column in enumerate(columns)]
+        try:
+            chosen = self.frame.select(*named)
+        except AnalysisException as error:
+            raise self._told(error, place) from error
+        jdf: Any = chosen._jdf
+        analyzed = jdf.queryExecution().analyzed()
+        if analyzed.nodeName() == "Aggregate":
+            raise _not_allowed(
+                "Aggregate functions", place, None, "DELTA_AGGREGATION_NOT_SUPPORTED"
+            )
+        shown = jdf.queryExecution().optimizedPlan()
+        same = shown.nodeName() == "Project"
+        found = []
+        for position, field in enumerate(from_spark(chosen.schema)):
+            expression = analyzed.projectList().apply(position).child()
+            if not self.covers(expression):
+                raise _not_allowed(
+                    "Window functions and generators",
+                    place,
+                    expression,
+                    "DELTA_UNSUPPORTED_EXPRESSION",
+                )
+            simple = shown.projectList().apply(position) if same else expression
+            text = str((simple.child() if simple.nodeName() == "Alias" else simple).toString())
+            found.append(self._resolved(expression, field.type, text))
+        return tuple(found)
+
+    def _resolved(self, expression: Any, kind: DataType, text: str) -> Resolved:
+        from pyspark.sql.classic.column import Column
+
+        jvm: Any = self.frame.sparkSession._jvm
+        column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+        return Resolved(column=column, type=kind, text=text, expression=expression)
+
+    def _told(self, error: AnalysisException, place: str) -> UserError | AnalysisException:
+        condition = error.getCondition() or ""
+        if condition.startswith(_AGGREGATE):
+            return _not_allowed(
+                "Aggregate functions", place, None, "DELTA_AGGREGATION_NOT_SUPPORTED"
+            )
+        if not condition.startswith(_UNRESOLVED):
+            return error
+        name = (error.getMessageParameters() or {}).get("objectName", "")
+        columns = [str(self._plan.output().apply(i).sql()) for i in range(len(self.frame.columns))]
+        return UserError(
+            Code.COLUMN_NOT_FOUND,
+            f"{name} in the {place} of MERGE cannot be resolved.",
+            why=f"the columns are {', '.join(columns)}",
+            fix="Name a column that the clause can see: NOT MATCHED clauses see the source only, "
+            "NOT MATCHED BY SOURCE clauses the target only.",
+            delta_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+            fields={"column": name, "place": place},
+        )
+
+
+def _not_allowed(what: str, place: str, expression: Any, delta_class: str) -> UserError:
+    text = "" if expression is None else str(expression.sql())
+    return UserError(
+        Code.INVALID_ARGUMENT,
+        f"{what} cannot be used in the {place} of MERGE.",
+        why=f"the expression is {text}" if text else "each pair of rows is looked at on its own",
+        fix="Compute the value in the source before merging.",
+        delta_class=delta_class,
+        fields={"place": place, "expression": text},
+    )
+
+
+def conjuncts(expression: Any) -> Iterator[Any]:
+    """The parts of a condition that all have to be true."""
+    if expression.nodeName() == "And":
+        yield from conjuncts(expression.left())
+        yield from conjuncts(expression.right())
+    else:
+        yield expression
+
+
+def shares_columns(one: DataFrame, other: DataFrame) -> bool:
+    """Whether two frames have columns with the same ids, as frames made from each other have."""
+    plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in (one, other)]
+    return not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty()
+
+
+def stand_in(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """A frame without rows that has the columns of another, with their ids and qualifiers."""
+    jdf: Any = frame._jdf
+    jsession: Any = spark._jsparkSession
+    rows: Any = spark.sparkContext._jsc.emptyRDD()
+    empty = jsession.createDataFrame(rows, jdf.schema())
+    plan = empty.queryExecution().analyzed()
+    return _project(spark, plan, jdf.queryExecution().analyzed().output(), extra=False)
+
+
+def renumbered(spark: SparkSession, frame: DataFrame, like: DataFrame) -> DataFrame:
+    """The frame with the column ids of ``like``, column by column; what it has beyond stays."""
+    jdf: Any = frame._jdf
+    wanted: Any = like._jdf
+    output = wanted.queryExecution().analyzed().output()
+    return _project(spark, jdf.queryExecution().analyzed(), output, extra=True)
+
+
+def _project(spark: SparkSession, child: Any, wanted: Any, *, extra: bool) -> DataFrame:
+    jvm: Any = spark._jvm
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    nothing = jvm.PythonUtils.toSeq([])
+    output = child.output()
+    columns = []
+    for position in range(wanted.size()):
+        attribute = wanted.apply(position)
+        columns.append(
+            expressions.Alias(
+                output.apply(position),
+                attribute.name(),
+                attribute.exprId(),
+                attribute.qualifier(),
+                jvm.scala.Option.apply(attribute.metadata()),
+                nothing,
+            )
+        )
+    if extra:
+        columns += [output.apply(position) for position in range(wanted.size(), output.size())]
+    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
+    return frame_of_plan(spark, logical.Project(jvm.PythonUtils.toSeq(columns), child))

@@ -1,0 +1,365 @@
+"""``write``: the rows of a frame into a table, new or not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit.plans import TableRules
+from twinlake.errors import Code, UserError
+from twinlake.log import CACHE
+from twinlake.runtime import Runtime
+from twinlake.spark.dml.committing import (
+    NewFiles,
+    clustering_columns,
+    clustering_paths,
+    commit_change,
+    file_target,
+    store_target,
+)
+from twinlake.spark.dml.figures import write_metrics
+from twinlake.spark.dml.overwriting import Removal, all_files, same_partitions
+from twinlake.spark.dml.replacing import replace_rows
+from twinlake.spark.errors import speaks_spark
+from twinlake.spark.files.writers import write_files
+from twinlake.spark.rows.enforcing import enforce
+from twinlake.spark.rows.identity import marks
+from twinlake.spark.rows.preparing import computed_columns, prepare
+from twinlake.spark.rows.schema_fit import evolve, first_schema, refuse_missing_partitions
+from twinlake.spark.session import open_table, session_conf, settings_of
+from twinlake.spark.spark_types import from_spark
+from twinlake.table.creation import CLUSTERING_DOMAIN, clustering_domain, new_metadata
+from twinlake.table.places import shared_store, table_exists
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from twinlake.actions import AddFile
+    from twinlake.protocol import Metadata
+    from twinlake.table import Table
+
+__all__ = ["WriteOptions", "write", "write_table"]
+
+_MODES: Final = {
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "error": "ErrorIfExists",
+    "errorifexists": "ErrorIfExists",
+    "default": "ErrorIfExists",
+    "ignore": "Ignore",
+}
+"""What users say, and what the history says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Everything about a write that has a sensible default."""
+
+    mode: str = "error"
+    partition_by: tuple[str, ...] | None = None
+    cluster_by: tuple[str, ...] = ()
+    replace_where: str | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    dynamic: bool = False
+    properties: Mapping[str, object] | None = None
+    user_metadata: str | None = None
+    txn: tuple[str, int] | None = None
+    target_file_size: int | None = None
+
+    @property
+    def shown_mode(self) -> str:
+        """The mode as the history names it."""
+        return _MODES[self.mode.lower()]
+
+    def check(self) -> None:
+        """Refuse what cannot be meant, all of it at once."""
+        problems = []
+        if self.mode.lower() not in _MODES:
+            problems.append(f"mode is {self.mode!r}, not one of append, overwrite, error, ignore")
+        elif self.shown_mode != "Overwrite":
+            given = {
+                "replace_where": self.replace_where is not None,
+                "overwrite_schema": self.overwrite_schema,
+            }
+            problems += [
+                f"{name} goes with mode overwrite only" for name, on in given.items() if on
+            ]
+        if self.replace_where is not None and self.overwrite_schema:
+            problems.append("overwrite_schema replaces all rows, replace_where some of them")
+        if self.dynamic and self.replace_where is not None:
+            problems.append("replace_where and dynamic partition overwrite exclude each other")
+        if self.target_file_size is not None and self.target_file_size <= 0:
+            problems.append("target_file_size must be positive")
+        if problems:
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                "The write cannot be done like that.",
+                why="; ".join(problems),
+                fix="Correct the arguments.",
+                fields={"problems": problems},
+            )
+
+
+@speaks_spark
+def write(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    mode: str = "error",
+    *,
+    partition_by: str | Sequence[str] | None = None,
+    cluster_by: str | Sequence[str] = (),
+    replace_where: str | None = None,
+    merge_schema: bool | None = None,
+    overwrite_schema: bool = False,
+    partition_overwrite: str | None = None,
+    properties: Mapping[str, object] | None = None,
+    user_metadata: str | None = None,
+    txn: tuple[str, int] | None = None,
+    target_file_size: int | None = None,
+) -> Table:
+    """Write a frame to the table at ``path``; returns the table at its new version.
+
+    ``mode`` is append, overwrite, error (if there is a table) or ignore. ``properties`` and
+    ``cluster_by`` are those of a table that this write makes. An overwrite replaces all rows, or
+    with ``replace_where`` those that match, or with ``partition_overwrite="dynamic"`` those of the
+    partitions the frame has rows for. ``txn=(application, version)`` makes the write happen once
+    however often it is tried.
+    """
+    spark = df.sparkSession
+    merging = session_conf(spark, "spark.databricks.delta.schema.autoMerge.enabled", "false")
+    partitions = session_conf(spark, "spark.sql.sources.partitionOverwriteMode", "static")
+    options = WriteOptions(
+        mode=mode,
+        partition_by=None if partition_by is None else _names(partition_by),
+        cluster_by=_names(cluster_by),
+        replace_where=replace_where,
+        merge_schema=merging.lower() == "true" if merge_schema is None else merge_schema,
+        overwrite_schema=overwrite_schema,
+        dynamic=_is_dynamic(partition_overwrite, partitions, replace_where, overwrite_schema),
+        properties=properties,
+        user_metadata=user_metadata
+        or session_conf(spark, "spark.databricks.delta.commitInfo.userMetadata", "")
+        or None,
+        txn=txn,
+        target_file_size=target_file_size,
+    )
+    return write_table(df, os.fspath(path), options)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _is_dynamic(
+    asked: str | None, session: str, replace_where: str | None, overwrite_schema: bool
+) -> bool:
+    if asked is not None and asked.lower() not in ("static", "dynamic"):
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"partition_overwrite is {asked!r}.",
+            fix="Say static or dynamic.",
+            delta_class="DELTA_ILLEGAL_OPTION",
+        )
+    if asked is None and (replace_where is not None or overwrite_schema):
+        # The session's default gives way to what the call itself says.
+        return False
+    return (asked or session).lower() == "dynamic"
+
+
+def write_table(df: DataFrame, path: str, options: WriteOptions) -> Table:
+    """Write under options that are already collected."""
+    options.check()
+    spark = df.sparkSession
+    settings = settings_of(spark, path)
+    store = shared_store(path, True, settings.options or None)
+    if not table_exists(store):
+        return _Creation(df, path, options).run()
+    table = open_table(spark, path)
+    if options.shown_mode == "Ignore":
+        return table
+    if options.shown_mode == "ErrorIfExists":
+        raise UserError(
+            Code.TABLE_EXISTS,
+            f"There is already a table at {table.location}.",
+            why="mode is error, which is the default",
+            fix='Write with mode="append" or mode="overwrite".',
+            delta_class="DELTA_PATH_EXISTS",
+            fields={"path": table.location},
+        )
+    return _Rows(df, table, options).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Creation:
+    """The write that makes the table."""
+
+    df: DataFrame
+    path: str
+    options: WriteOptions
+
+    def run(self) -> Table:
+        spark, options = self.df.sparkSession, self.options
+        settings = settings_of(spark, self.path)
+        store = shared_store(self.path, True, settings.options or None)
+        runtime = Runtime()
+        metadata = new_metadata(
+            first_schema(from_spark(self.df.schema)),
+            partition_by=options.partition_by or (),
+            cluster_by=options.cluster_by,
+            properties={**settings.default_properties, **(options.properties or {})},
+            name=None,
+            description=None,
+            runtime=runtime,
+        )
+        operation = Operation(
+            name=OperationName.WRITE,
+            parameters={
+                "mode": options.shown_mode,
+                "partitionBy": list(metadata.partition_columns),
+            },
+        )
+        commit = CommitOptions(
+            policy=settings.policy,
+            user_metadata=options.user_metadata,
+            system_domains=frozenset({CLUSTERING_DOMAIN}),
+        )
+        transaction = Transaction.for_new_table(
+            store, operation, runtime, DEFAULT_HOOKS, options=commit
+        )
+        CACHE.forget(store.url)
+        with NewFiles(store) as made:
+            domain = clustering_domain(metadata, options.cluster_by) if options.cluster_by else None
+            target = store_target(store, metadata, target_file_size=options.target_file_size)
+            files = write_files(enforce(prepare(self.df, metadata), metadata), target)
+            made.add(*files)
+            if options.txn is not None:
+                transaction.set_transaction(*options.txn)
+            transaction.update_metadata(metadata).add(*([domain] if domain else []), *files)
+            result = transaction.commit(metrics=write_metrics(files))
+        CACHE.offer(result.snapshot)
+        return open_table(spark, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A write to a table that is there."""
+
+    df: DataFrame
+    table: Table
+    options: WriteOptions
+
+    def run(self) -> Table:
+        options, table = self.options, self.table
+        if options.txn is not None:
+            app, version = options.txn
+            known = table.snapshot.set_transactions.get(app)
+            if known is not None and known.version >= version:
+                return table
+        if options.shown_mode == "Overwrite":
+            TableRules.of(table.metadata).refuse_row_loss("WRITE")
+        if options.cluster_by:
+            self._check_clustering()
+        metadata = self._metadata()
+        given = self.df.columns
+        defaults = table.protocol.is_supported("allowColumnDefaults")
+        computed = computed_columns(metadata, given)
+        refuse_missing_partitions(metadata, [*given, *computed])
+        frame = prepare(self.df, metadata, defaults=defaults)
+        frame = enforce(frame, metadata, computed=computed)
+        if options.replace_where is not None:
+            return self._replace(frame, metadata)
+        with NewFiles(table.snapshot.store) as made:
+            target = file_target(table, metadata, target_file_size=options.target_file_size)
+            files = write_files(frame, target)
+            made.add(*files)
+            marked = marks(metadata, files, columns=computed) or metadata
+            removal = self._removal(files)
+            return self._commit(files, removal, marked)
+
+    def _check_clustering(self) -> None:
+        """A write says by which columns a table is clustered; it does not change them."""
+        snapshot = self.table.snapshot
+        asked = clustering_domain(snapshot.metadata, self.options.cluster_by)
+        if clustering_paths(asked) != clustering_columns(snapshot):
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                f"The table is not clustered by {', '.join(self.options.cluster_by)}.",
+                why="cluster_by goes with the write that makes a table; it does not change one",
+                fix="Leave cluster_by out.",
+                delta_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+                fields={"cluster_by": list(self.options.cluster_by)},
+            )
+
+    def _metadata(self) -> Metadata:
+        options = self.options
+        return evolve(
+            from_spark(self.df.schema),
+            self.table.metadata,
+            merge_schema=options.merge_schema,
+            overwrite_schema=options.overwrite_schema,
+            partition_by=options.partition_by,
+        )
+
+    def _removal(self, files: tuple[AddFile, ...]) -> Removal | None:
+        if self.options.shown_mode != "Overwrite":
+            return None
+        if self.options.dynamic:
+            return same_partitions(self.table.snapshot, files)
+        return all_files(self.table.snapshot)
+
+    def _operation(self) -> Operation:
+        options = self.options
+        parameters: dict[str, Any] = {
+            "mode": options.shown_mode,
+            # What the call said, not what the table has: so does Delta.
+            "partitionBy": list(options.partition_by or ()),
+        }
+        if options.replace_where is not None:
+            parameters["predicate"] = options.replace_where
+        flags = {
+            "canMergeSchema": options.merge_schema,
+            "canOverwriteSchema": options.overwrite_schema,
+            "isDynamicPartitionOverwrite": options.dynamic,
+        }
+        parameters |= {name: True for name, on in flags.items() if on}
+        return Operation(name=OperationName.WRITE, parameters=parameters)
+
+    def _commit(
+        self, files: tuple[AddFile, ...], removal: Removal | None, metadata: Metadata
+    ) -> Table:
+        table = self.table
+        metrics = write_metrics(files)
+        actions: list[Any] = []
+        if removal is not None:
+            actions += removal.removes(table.runtime.clock.now_ms())
+            metrics["numRemovedFiles"] = str(len(removal.files))
+            metrics["numRemovedBytes"] = str(removal.size)
+        commit_change(
+            table,
+            self._operation(),
+            [*actions, *files],
+            metadata=metadata,
+            reads=None if removal is None else removal.reads,
+            metrics=metrics,
+            options=CommitOptions(policy=table.policy, user_metadata=self.options.user_metadata),
+            txn=self.options.txn,
+        )
+        return table.refresh()
+
+    def _replace(self, frame: DataFrame, metadata: Metadata) -> Table:
+        return replace_rows(
+            frame,
+            self.table,
+            self.options.replace_where or "true",
+            self._operation(),
+            metadata,
+            options=CommitOptions(
+                policy=self.table.policy, user_metadata=self.options.user_metadata
+            ),
+            txn=self.options.txn,
+        )

@@ -1,0 +1,1 @@
+"""Writing data files: the writers, and what they are given."""

@@ -1,0 +1,362 @@
+"""Arrow batches to data files, in whatever process they are: a Spark worker or the driver.
+
+Files are written straight under their final names, which nobody looks at before the commit.
+Names hold the job and the attempt, so that two attempts of one task never meet in a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from twinlake.actions import AddFile
+from twinlake.errors import Code, UserError
+from twinlake.log import BatchStats, StatsColumns, stats_json
+from twinlake.schema import HIVE_NULL, Struct, render_partition_path, render_partition_value
+from twinlake.schema import to_arrow as schema_to_arrow
+from twinlake.spark.files.arrow_types import conform
+from twinlake.spark.files.file_layout import Layout
+from twinlake.storage import OnDisk, Syncs, encode_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from twinlake.spark.files.target import FileTarget
+
+__all__ = ["ATTEMPT_COLUMN", "FILE_COLUMN", "PartFiles", "WriteTask", "decode_add"]
+
+FILE_COLUMN: Final = "file"
+ATTEMPT_COLUMN: Final = "attempt"
+
+_GROUP_BYTES: Final = 64 << 20
+_GROUP_ROWS: Final = 1 << 20
+_OPEN_FILES: Final = 64
+# Object stores take a file in one piece, which is held in memory until it is whole.
+_BUFFERED_FILE: Final = 256 << 20
+# A file this close to the asked size is not worth another row group.
+_FULL_ENOUGH: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTask:
+    """What a Spark task does with its batches: it writes them and yields the files it made."""
+
+    target: FileTarget
+    job: str
+    compression: str = "snappy"
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row a file: the add action as JSON, and which attempt of the task wrote it."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        task, attempt, tries = (
+            (context.partitionId(), context.taskAttemptId(), context.attemptNumber())
+            if context is not None
+            else (0, 0, 0)
+        )
+        adds = self.write(batches, task=task, attempt=attempt)
+        if adds:
+            lines = [msgspec.json.encode(add).decode() for add in adds]
+            yield pa.record_batch(
+                [pa.array(lines, pa.string()), pa.array([tries] * len(adds), pa.int32())],
+                names=[FILE_COLUMN, ATTEMPT_COLUMN],
+            )
+
+    def write(
+        self, batches: Iterable[pa.RecordBatch], *, task: int = 0, attempt: int = 0
+    ) -> tuple[AddFile, ...]:
+        """The files of these batches; if anything fails none of them is left."""
+        files = PartFiles(
+            self.target,
+            stem=f"part-{task:05d}-{self.job}-{attempt}",
+            compression=self.compression,
+        )
+        try:
+            for batch in batches:
+                files.add(batch)
+            return files.close()
+        except BaseException:
+            files.abort()
+            raise
+
+
+def decode_add(line: str) -> AddFile:
+    """The action that a task sent back."""
+    return msgspec.json.decode(line, type=AddFile)
+
+
+class PartFiles:
+    """The files that one task writes: one open file a partition, closed when it is full."""
+
+    def __init__(self, target: FileTarget, *, stem: str, compression: str) -> None:
+        self._target = target
+        self._store = target.store()
+        self._layout = Layout.of(target)
+        self._stem = stem
+        self._compression = compression
+        columns = Struct(self._layout.columns)
+        self._columns = schema_to_arrow(columns, field_ids=self._layout.field_ids)
+        self._schema = pa.schema([self._columns.field(i) for i in self._layout.kept])
+        self._stats = (
+            StatsColumns.of(target.metadata, target.protocol, clustering=target.clustering)
+            if target.stats
+            else None
+        )
+        self._open: dict[tuple[str | None, ...], _File] = {}
+        self._started: list[str] = []
+        self._done: list[AddFile] = []
+        limit = target.target_file_size
+        if not isinstance(self._store, OnDisk):
+            limit = min(limit or _BUFFERED_FILE, _BUFFERED_FILE)
+        self._limit = limit
+        # Bytes of a file for a byte of Arrow, learnt from the row groups written so far.
+        self._ratio = 1.0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write rows that have the columns of the frame, in its order."""
+        if batch.num_columns != len(self._columns):
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                f"The rows have {batch.num_columns} columns and the files {len(self._columns)}.",
+                fix="Give the columns of the table in their order.",
+            )
+        if not batch.num_rows:
+            return
+        arrays = [conform(a, f.type) for a, f in zip(batch.columns, self._columns, strict=True)]
+        data = pa.RecordBatch.from_arrays(
+            [arrays[i] for i in self._layout.kept], schema=self._schema
+        )
+        if not self._layout.partitions:
+            self._write((), data)
+            return
+        keys = [arrays[i] for i in self._layout.partitions]
+        order, ends = _groups(keys)
+        if order is not None:
+            data = data.take(order)
+            firsts = order.take(pa.array([0, *ends[:-1]], pa.int64())).to_pylist()
+        else:
+            firsts = [0]
+        start = 0
+        for first, end in zip(firsts, ends, strict=True):
+            self._write(self._texts(keys, first), data.slice(start, end - start))
+            start = end
+
+    def close(self) -> tuple[AddFile, ...]:
+        """Finish all files; returns what to commit."""
+        while self._open:
+            self._finish(next(iter(self._open)))
+        return tuple(self._done)
+
+    def abort(self) -> None:
+        """Delete everything written so far, as far as possible."""
+        for file in self._open.values():
+            with contextlib.suppress(Exception):
+                file.abandon()
+        self._open.clear()
+        with contextlib.suppress(Exception):
+            self._store.delete(self._started)
+
+    def _texts(self, keys: list[pa.Array], row: int) -> tuple[str | None, ...]:
+        return tuple(
+            _partition_text(key[row], self._layout.columns[i])
+            for key, i in zip(keys, self._layout.partitions, strict=True)
+        )
+
+    def _write(self, key: tuple[str | None, ...], data: pa.RecordBatch) -> None:
+        while data.num_rows:
+            file = self._open.pop(key, None) or self._begin(key)
+            # Put back at the end: the first one is the one not used for longest.
+            self._open[key] = file
+            rows = data.num_rows if self._limit is None else file.room(data, self._limit)
+            file.pend(data.slice(0, rows))
+            data = data.slice(rows)
+            if file.is_due(self._limit):
+                self._flush(file)
+            if self._limit is not None and file.written >= self._limit * _FULL_ENOUGH:
+                self._finish(key)
+        if sum(file.pending_bytes for file in self._open.values()) > _GROUP_BYTES:
+            self._flush(max(self._open.values(), key=lambda file: file.pending_bytes))
+        if len(self._open) > _OPEN_FILES:
+            self._finish(next(iter(self._open)))
+
+    def _begin(self, key: tuple[str | None, ...]) -> _File:
+        names = (self._layout.columns[i].name for i in self._layout.partitions)
+        values = dict(zip(names, key, strict=True))
+        name = f"{self._stem}-{len(self._started):03d}.{self._compression}.parquet"
+        parts = (self._target.folder, render_partition_path(values), name)
+        path = "/".join(part for part in parts if part)
+        self._started.append(path)
+        return _File(self, path, values)
+
+    def _flush(self, file: _File) -> None:
+        raw, written = file.flush()
+        if raw:
+            self._ratio = max(written / raw, 1e-3)
+            for other in self._open.values():
+                other.ratio = self._ratio
+
+    def _finish(self, key: tuple[str | None, ...]) -> None:
+        file = self._open.pop(key)
+        try:
+            self._done.append(file.finish())
+        except BaseException:
+            with contextlib.suppress(Exception):
+                file.abandon()
+            raise
+
+
+class _File:
+    """One file that is being written."""
+
+    def __init__(self, files: PartFiles, key: str, values: Mapping[str, str | None]) -> None:
+        self._files = files
+        self._key = key
+        self._values = dict(values)
+        self._pending: list[pa.RecordBatch] = []
+        self._footers: list[pq.FileMetaData] = []
+        self._stats = None if files._stats is None else BatchStats(files._stats)
+        self.pending_bytes = 0
+        self.pending_rows = 0
+        self.ratio = files._ratio
+        self._sink: Any = self._open_sink()
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            files._schema,
+            version="2.6",
+            compression=files._compression,
+            # Otherwise Arrow types are kept beside the Parquet ones and readers may differ.
+            store_schema=False,
+            store_decimal_as_integer=True,
+            metadata_collector=self._footers,
+        )
+
+    def _open_sink(self) -> Any:
+        store = self._files._store
+        if not isinstance(store, OnDisk):
+            return pa.BufferOutputStream()
+        import os
+
+        path = store.local_path(self._key)
+        os.makedirs(path[: path.rindex("/")], exist_ok=True)  # noqa: PTH103
+        return pa.OSFile(path, "wb")
+
+    @property
+    def written(self) -> int:
+        """Bytes of the file so far."""
+        return int(self._sink.tell())
+
+    def room(self, data: pa.RecordBatch, limit: int) -> int:
+        """How many of these rows fit before the file has about ``limit`` bytes; at least one."""
+        left = (limit - self.written) / self.ratio - self.pending_bytes
+        a_row = max(data.nbytes / data.num_rows, 1.0)
+        rows: int = data.num_rows
+        return min(max(int(left / a_row) + 1, 1), rows)
+
+    def pend(self, data: pa.RecordBatch) -> None:
+        """Take rows into the row group to come."""
+        self._pending.append(data)
+        self.pending_bytes += data.nbytes
+        self.pending_rows += data.num_rows
+
+    def is_due(self, limit: int | None) -> bool:
+        """Whether the rows that wait make a row group."""
+        if self.pending_bytes >= _GROUP_BYTES or self.pending_rows >= _GROUP_ROWS:
+            return True
+        return limit is not None and self.written + self.pending_bytes * self.ratio >= limit
+
+    def flush(self) -> tuple[int, int]:
+        """Write what waits as one row group; its bytes in memory and in the file."""
+        if not self._pending:
+            return 0, 0
+        raw, before = self.pending_bytes, self.written
+        table = pa.Table.from_batches(self._pending, self._files._schema)
+        if self._stats is not None:
+            self._stats.update(table)
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._pending, self.pending_bytes, self.pending_rows = [], 0, 0
+        return raw, self.written - before
+
+    def finish(self) -> AddFile:
+        """Close the file; the action that adds it."""
+        self.flush()
+        self._writer.close()
+        size = self.written
+        store = self._files._store
+        modified = int(time.time() * 1000)
+        if isinstance(store, OnDisk):
+            self._sink.close()
+            if isinstance(store, Syncs):
+                store.sync(self._key)
+            if (meta := store.head(self._key)) is not None:
+                modified = meta.modified_ms
+        else:
+            store.put(self._key, self._sink.getvalue().to_pybytes())
+        columns = self._files._stats
+        return AddFile(
+            path=encode_path(self._key),
+            partition_values=self._values,
+            size=size,
+            modification_time=modified,
+            data_change=True,
+            stats=None if columns is None else stats_json(self._footers[0], columns, self._stats),
+        )
+
+    def abandon(self) -> None:
+        """Let go of the file without caring for what is in it."""
+        self._pending = []
+        try:
+            self._writer.close()
+        finally:
+            self._sink.close()
+
+
+def _groups(keys: list[pa.Array]) -> tuple[pa.Array | None, list[int]]:
+    """Rows in an order that puts equal keys together, and where each group ends.
+
+    The order is None where all rows are of one group.
+    """
+    codes: Any = None
+    for key in keys:
+        encoded = pc.dictionary_encode(key, null_encoding="encode")
+        own = encoded.indices.cast(pa.int64())
+        if codes is not None:
+            own = pc.add(pc.multiply(codes, len(encoded.dictionary)), own)
+            # Made dense again, so that many columns cannot overflow the product.
+            own = pc.dictionary_encode(own).indices.cast(pa.int64())
+        codes = own
+    if pc.count_distinct(codes).as_py() == 1:
+        return None, [len(codes)]
+    order = pc.sort_indices(codes)
+    runs = pc.run_end_encode(codes.take(order), run_end_type=pa.int64())
+    return order, runs.run_ends.to_pylist()
+
+
+def _partition_text(value: pa.Scalar, field: Any) -> str | None:
+    try:
+        plain = value.as_py()
+    except (ValueError, OverflowError) as error:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"A value of partition column {field.name} cannot be written down.",
+            why=str(error),
+            fix="Partition values have years 1 to 9999.",
+            fields={"column": field.name},
+        ) from error
+    text = render_partition_value(plain, field.type)
+    if text == HIVE_NULL:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"{HIVE_NULL} cannot be a value of partition column {field.name}.",
+            why="as the name of a folder it stands for null",
+            fix="Use null, or another text.",
+            fields={"column": field.name},
+        )
+    return text

@@ -1,0 +1,107 @@
+"""How rows are laid out in data files: names, types, field ids, and which columns stay out.
+
+Both writers follow one layout, so that nobody can tell from a file which of them wrote it. Every
+column is optional in the file, as Delta Spark's are, whatever the table says of nulls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from twinlake.schema import (
+    VOID,
+    Array,
+    ColumnMappingMode,
+    DataType,
+    Map,
+    Struct,
+    StructField,
+    UserDefined,
+    physical_schema,
+)
+
+if TYPE_CHECKING:
+    from twinlake.protocol import Metadata, Protocol
+    from twinlake.spark.files.target import FileTarget
+
+__all__ = ["Layout", "as_optional", "must_materialise"]
+
+_MATERIALISING: Final = (
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+    "delta.enableIcebergCompatV3",
+    "delta.enableMaterializePartitionColumnsFeature",
+    "delta.writePartitionColumnsToParquet",
+)
+
+
+def must_materialise(metadata: Metadata, protocol: Protocol | None = None) -> bool:
+    """Whether files hold the partition columns too.
+
+    Delta protocol, Iceberg Compatibility and Materialize Partition Columns.
+
+    >>> from twinlake.protocol import Metadata
+    >>> must_materialise(Metadata(configuration={"delta.enableIcebergCompatV2": "true"}))
+    True
+    """
+    if protocol is not None and protocol.is_supported("materializePartitionColumns"):
+        return True
+    return any(metadata.flag(key) for key in _MATERIALISING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The columns of a frame as files spell them, and which of them go where."""
+
+    columns: tuple[StructField, ...]
+    """All columns of the frame in its order, under the names of the files."""
+    partitions: tuple[int, ...]
+    """Which of them partition the table, in the order of the partitioning."""
+    kept: tuple[int, ...]
+    """Which of them files hold, in the order of the file."""
+    field_ids: bool
+
+    @classmethod
+    def of(cls, target: FileTarget) -> Layout:
+        """The layout of a table's files."""
+        metadata = target.metadata
+        mode = metadata.column_mapping_mode
+        logical = metadata.schema
+        columns = tuple(
+            replace(f, type=as_optional(f.type), nullable=True)
+            for f in (*physical_schema(logical, mode), *target.extra)
+        )
+        folded = [name.casefold() for name in logical.names()]
+        partitions = tuple(folded.index(c.casefold()) for c in metadata.partition_columns)
+        data = (i for i, f in enumerate(columns) if i not in partitions and f.type != VOID)
+        # After the data, where IcebergCompatV1 wants them; others find columns by id.
+        extra = partitions if must_materialise(metadata, target.protocol) else ()
+        return cls(
+            columns=columns,
+            partitions=partitions,
+            kept=(*data, *extra),
+            field_ids=mode is not ColumnMappingMode.NONE,
+        )
+
+    @property
+    def materialises(self) -> bool:
+        """Whether a file holds partition columns."""
+        return any(i in self.partitions for i in self.kept)
+
+
+def as_optional(kind: DataType) -> DataType:
+    """The type with nulls allowed at every level, but for the keys of maps."""
+    match kind:
+        case Struct(fields):
+            return Struct(
+                tuple(replace(f, type=as_optional(f.type), nullable=True) for f in fields)
+            )
+        case Array(element):
+            return Array(as_optional(element), True)
+        case Map(key, value):
+            return Map(as_optional(key), as_optional(value), True)
+        case UserDefined(sql_type):
+            return as_optional(sql_type)
+        case _:
+            return kind

@@ -1,0 +1,78 @@
+"""Whether the folders of files say what the log says: then Spark prunes partitions itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from twinlake.errors import TwinlakeError
+from twinlake.schema import (
+    BOOLEAN,
+    BYTE,
+    DATE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    parse_partition_path,
+    partition_array,
+)
+from twinlake.spark.reading.columns import ReadColumns
+from twinlake.storage import decode_path, parse_location
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from twinlake.log import Snapshot
+
+__all__ = ["folders_spell_partitions"]
+
+_SPELT_ALIKE: Final = frozenset({BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING})
+"""Types whose text means the same to Spark's folder reader and to the log."""
+
+
+def folders_spell_partitions(snapshot: Snapshot, files: pa.Table) -> bool:
+    """Whether every file lies in ``a=1/b=x`` below the root, exactly as its values are encoded."""
+    columns = ReadColumns(snapshot.metadata)
+    if not columns.partitions or not len(files):
+        return False
+    if any(field.type not in _SPELT_ALIKE for field in columns.partitions):
+        return False
+    # Spark reads folders up to the root of the file system: one like these would become a column.
+    if "=" in parse_location(snapshot.store.url).path:
+        return False
+    return _all_spelt(files, columns)
+
+
+def _all_spelt(files: pa.Table, columns: ReadColumns) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    folders = pc.replace_substring_regex(files["path"], "/?[^/]*$", "").combine_chunks()
+    encoded = folders.dictionary_encode()
+    names = [columns.name_in_files(field) for field in columns.partitions]
+    parsed = [_values(folder, names) for folder in encoded.dictionary.to_pylist()]
+    if any(values is None for values in parsed):
+        return False
+    stored = files["partition_values"].combine_chunks().flatten()
+    for position, (field, actual) in enumerate(zip(columns.partitions, stored, strict=True)):
+        texts = pa.array([values[position] for values in parsed if values], pa.string())
+        try:
+            spelt = partition_array(texts, field.type).take(encoded.indices)
+        except (TwinlakeError, pa.ArrowException):
+            return False
+        same = pc.equal(spelt, actual)
+        both_null = pc.and_(pc.is_null(spelt), pc.is_null(actual))
+        if not pc.all(pc.or_(pc.fill_null(same, False), both_null)).as_py():
+            return False
+    return True
+
+
+def _values(folder: str, names: list[str]) -> list[str | None] | None:
+    """The values that a folder spells for exactly these columns, in this order."""
+    if folder.startswith("/") or ":" in folder.partition("/")[0]:
+        return None
+    decoded = decode_path(folder)
+    found = parse_partition_path(decoded)
+    if list(found) != names or decoded.count("/") != len(names) - 1:
+        return None
+    return list(found.values())

@@ -1,0 +1,107 @@
+"""Data files whose names begin with ``_`` or ``.``: Spark's reader skips them and says nothing.
+
+The Delta log may name any file, so these are read by pyarrow in the workers. They are rare (no
+engine we know of makes them), and being right is all that is asked of this way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twinlake.actions import AddFile
+from twinlake.errors import Code, CorruptTable
+from twinlake.schema import ColumnMappingMode, Struct, to_arrow
+from twinlake.spark.files.arrow_jobs import map_in_arrow
+from twinlake.spark.files.arrow_reading import FileRows, NeedsSpark
+from twinlake.spark.spark_types import spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from twinlake.storage import Store
+
+__all__ = ["is_hidden", "read_hidden"]
+
+
+def is_hidden(path: str) -> bool:
+    """Whether Spark would skip the file.
+
+    >>> is_hidden("p=1/_part.parquet"), is_hidden("_change_data/part.parquet")
+    (True, False)
+    """
+    return path.rpartition("/")[2].startswith(("_", "."))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of files, with the key of the file and the position in it behind the columns."""
+
+    files: FileRows
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from self._file(row["path"], row["size"], row["key"])
+
+    def _file(self, path: str, size: int, key: str) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        add = AddFile(
+            path=path, partition_values={}, size=size, modification_time=0, data_change=False
+        )
+        start = 0
+        try:
+            for batch in self.files.batches(add):
+                rows = batch.num_rows
+                arrays = [
+                    column.cast(field.type)
+                    for column, field in zip(batch.columns, self.files.columns, strict=True)
+                ]
+                arrays.append(pa.repeat(pa.scalar(key, pa.string()), rows))
+                arrays.append(pa.array(range(start, start + rows), pa.int64()))
+                yield pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+                start += rows
+        except NeedsSpark as why:
+            raise _unreadable(path, str(why)) from why
+
+
+def read_hidden(
+    spark: SparkSession,
+    store: Store,
+    files: Sequence[tuple[str, int, str]],
+    schema: Struct,
+    stored: Struct,
+    *,
+    mode: ColumnMappingMode,
+    key_column: str,
+    row_column: str,
+) -> DataFrame:
+    """The rows of the files (path in the log, size, key), found as the mapping mode says.
+
+    ``stored`` is the schema as the files spell it, ``schema`` the same as it is to be shown.
+    """
+    import pyarrow as pa
+    from pyspark.sql import types
+
+    paths, sizes, keys = (list(column) for column in zip(*files, strict=True))
+    listed = spark.createDataFrame(pa.table({"path": paths, "size": sizes, "key": keys}))
+    wanted = to_arrow(stored, field_ids=True)
+    read = FileRows(store=store, columns=wanted, by_id=mode is ColumnMappingMode.ID)
+    result = types.StructType([*spark_type(schema).fields])
+    result = result.add(key_column, types.StringType()).add(row_column, types.LongType())
+    return map_in_arrow(listed, _Rows(read, tuple(result.names)), result)
+
+
+def _unreadable(path: str, why: str) -> CorruptTable:
+    return CorruptTable(
+        Code.STORAGE,
+        f"The data file {path} cannot be read.",
+        why=f"its name is hidden to Spark's reader, and {why}",
+        fix="Rewrite the table with the engine that made this file.",
+        fields={"path": path},
+    )

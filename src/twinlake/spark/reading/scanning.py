@@ -1,0 +1,83 @@
+"""``scan``: a table, or a version of it, as a DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.errors import Code, UserError
+from twinlake.schema import Struct
+from twinlake.spark.errors import speaks_spark
+from twinlake.spark.reading.columns import visible_field
+from twinlake.spark.reading.frames import files_for
+from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan
+from twinlake.spark.session import open_table
+from twinlake.spark.spark_types import from_spark, quoted, spark_type
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from twinlake.log import Snapshot
+
+__all__ = ["scan"]
+
+_SHOWN_AS: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
+
+
+@speaks_spark
+def scan(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    where: str | Column | None = None,
+    version: int | None = None,
+    timestamp: Any = None,
+    row_ids: bool = False,
+) -> DataFrame:
+    """The rows of a table; only files that may hold rows of ``where`` are read.
+
+    ``row_ids`` adds the stable id of each row and the version that last changed it, as
+    ``_row_id`` and ``_row_commit_version``, for tables with row tracking.
+    """
+    snapshot = open_table(spark, path, version, timestamp).snapshot
+    if row_ids:
+        _check_row_ids(snapshot)
+    files = snapshot.files() if where is None else files_for(spark, snapshot, where)
+    frame = Scan(snapshot=snapshot, files=files, row_ids=row_ids).frame(spark)
+    if row_ids:
+        frame = frame.withColumnsRenamed(_SHOWN_AS)
+    if where is not None:
+        frame = frame.where(where)
+    if columns is not None:
+        extra = tuple(_SHOWN_AS.values()) if row_ids else ()
+        frame = frame.select(*[quoted(name) for name in (*columns, *extra)])
+    return without_field_ids(frame)
+
+
+def _check_row_ids(snapshot: Snapshot) -> None:
+    if not snapshot.metadata.flag("delta.enableRowTracking"):
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"The rows of table {snapshot.metadata.label} have no ids.",
+            why="row tracking is not on in this version",
+            fix="Set delta.enableRowTracking to true, or leave row_ids out.",
+            fields={"version": snapshot.version},
+        )
+
+
+def without_field_ids(frame: DataFrame) -> DataFrame:
+    """The frame, showing a schema without the ids by which nested fields are found.
+
+    They have to stay on the columns themselves: a cast that took them off would also keep Spark
+    from reading only the fields that are used.
+    """
+    shown = spark_type(_shown(from_spark(frame.schema)))
+    # Where PySpark keeps the schema it has read once: since 4.1 under its own name.
+    vars(frame).update(schema=shown, _schema=shown)
+    return frame
+
+
+def _shown(schema: Struct) -> Struct:
+    return Struct(tuple(visible_field(field) for field in schema))

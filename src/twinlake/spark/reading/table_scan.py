@@ -1,0 +1,300 @@
+"""Reading: Spark's own Parquet reader over exactly the files of a snapshot.
+
+A table without deletion vectors whose folders spell its partitions is one plain Parquet scan. What
+goes beyond that is joined on by the file's path, in a union branch of its own, so that the other
+files do not pay for it. A file that the join does not find is an error: it never yields null
+partition values and never lets a deleted row back in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from twinlake.errors import Code, CorruptTable
+from twinlake.schema import (
+    INTEGER,
+    LONG,
+    STRING,
+    ColumnMappingMode,
+    Struct,
+    StructField,
+    physical_schema,
+)
+from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.reading.columns import ReadColumns
+from twinlake.spark.reading.file_list import file_keys, hadoop_root, read_files
+from twinlake.spark.reading.folders import folders_spell_partitions
+from twinlake.spark.reading.hidden_rows import IS_VISIBLE, chunk_expression, pack
+from twinlake.spark.reading.vectors import read_vectors
+from twinlake.spark.session import inner_session
+from twinlake.spark.spark_types import java_class, quoted, spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyroaring import AbstractBitMap64 as Positions
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from twinlake.log import Snapshot
+
+__all__ = ["FILE_NUMBER", "ROW_COMMIT_VERSION", "ROW_ID", "ROW_INDEX", "Scan", "frame_of_plan"]
+
+FILE_NUMBER: Final = "__twinlake_file"
+"""The position of a row's file in ``Scan.files``, where positions are asked for."""
+ROW_INDEX: Final = "__twinlake_row"
+ROW_ID: Final = "__twinlake_row_id"
+ROW_COMMIT_VERSION: Final = "__twinlake_row_version"
+
+_PATH: Final = "__twinlake_path"
+_KEY: Final = "__twinlake_key"
+_BASE_ID: Final = "__twinlake_base_row_id"
+_BASE_VERSION: Final = "__twinlake_base_version"
+_PARTITION: Final = "__twinlake_partition_"
+_UNKNOWN_FILE: Final = CorruptTable(
+    Code.INTERNAL,
+    "Spark read a file under a name that the table does not know it by.",
+    why="the path is spelt differently in the log and in Hadoop, so that partition values and "
+    "deletion vectors cannot be found for it",
+    fix="Report the path; reading it would give wrong rows.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What to read of a snapshot; ``frame`` makes it a DataFrame by the table's column names."""
+
+    snapshot: Snapshot
+    files: pa.Table
+    """The files, in the layout of ``Snapshot.files``."""
+    positions: bool = False
+    """Add ``FILE_NUMBER`` and ``ROW_INDEX``."""
+    row_ids: bool = False
+    """Add ``ROW_ID`` and ``ROW_COMMIT_VERSION``."""
+    hidden: Mapping[str, Positions] | None = None
+    """Rows to leave out, by path in the log, instead of those of the deletion vectors."""
+    one_branch: bool = False
+    """No union: hidden columns of the file source (``_metadata``) stay reachable."""
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows."""
+        numbered = _numbered(self.files)
+        branches = [
+            _Branch(scan=self, files=files, hidden=hidden, columns=columns, by_spark=by_spark)
+            for files, hidden in self._by_vectors(numbered)
+            for files, by_spark in _by_reader(files)
+            for files, columns in _by_names(self.snapshot, files)
+        ]
+        first, *others = (branch.frame(spark) for branch in branches)
+        for other in others:
+            first = first.union(other)
+        return first
+
+    def _by_vectors(self, files: pa.Table) -> list[tuple[pa.Table, bool]]:
+        """Files with all their rows, and files that have rows to leave out."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.hidden is None:
+            partial = pc.is_valid(files["deletion_vector"])
+        else:
+            named = pa.array([path for path, rows in self.hidden.items() if len(rows)], pa.string())
+            partial = pc.is_in(files["path"], value_set=named)
+        if self.one_branch and pc.any(partial).as_py():
+            return [(files, True)]
+        whole, cut = files.filter(pc.invert(partial)), files.filter(partial)
+        groups = [(group, hidden) for group, hidden in ((whole, False), (cut, True)) if len(group)]
+        return groups or [(files, False)]
+
+    def hidden_positions(self, files: pa.Table) -> dict[int, Positions]:
+        """The rows to leave out, by the file's number."""
+        numbers = dict(zip(files["path"].to_pylist(), files[FILE_NUMBER].to_pylist(), strict=True))
+        if self.hidden is not None:
+            return {numbers[path]: rows for path, rows in self.hidden.items() if path in numbers}
+        vectors = read_vectors(self.snapshot.store, files)
+        return {numbers[path]: rows for path, rows in vectors.items()}
+
+
+def _numbered(files: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    if FILE_NUMBER in files.column_names:
+        return files
+    return files.append_column(FILE_NUMBER, pa.array(range(len(files)), pa.int32()))
+
+
+def _by_reader(files: pa.Table) -> list[tuple[pa.Table, bool]]:
+    """Files that Spark reads, and files whose names make it skip them."""
+    import pyarrow.compute as pc
+
+    hidden = pc.match_substring_regex(files["path"], "(^|/)[_.][^/]*$")
+    if not pc.any(hidden).as_py():
+        return [(files, True)]
+    groups = ((files.filter(pc.invert(hidden)), True), (files.filter(hidden), False))
+    return [(group, by_spark) for group, by_spark in groups if len(group)]
+
+
+def _by_names(snapshot: Snapshot, files: pa.Table) -> list[tuple[pa.Table, ReadColumns]]:
+    """Files whose nested columns are found by id, and those where only names can find them."""
+    columns = ReadColumns(snapshot.metadata)
+    if columns.mode is not ColumnMappingMode.NAME or not columns.renamed_inside:
+        return [(files, columns)]
+    from twinlake.spark.reading.field_ids import split_by_field_ids
+
+    with_ids, without = split_by_field_ids(snapshot.store, files)
+    groups = [
+        (group, replace(columns, nested_by_id=by_id))
+        for group, by_id in ((with_ids, True), (without, False))
+        if len(group)
+    ]
+    return groups or [(files, columns)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Branch:
+    """Files that are read in one way."""
+
+    scan: Scan
+    files: pa.Table
+    hidden: bool
+    columns: ReadColumns
+    by_spark: bool
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        snapshot = self.scan.snapshot
+        columns = self.columns
+        in_folders = self.by_spark and folders_spell_partitions(snapshot, self.files)
+        single = None if in_folders else columns.only_partition(self.files)
+        partitions = columns.partition_fields if in_folders else ()
+        keys = file_keys(hadoop_root(snapshot.store.url), self.files["path"].to_pylist())
+        raw = self._raw(spark, keys, partitions)
+        joined_partitions = bool(columns.partition_fields) and not in_folders and single is None
+        if self.hidden or self.scan.positions or self.scan.row_ids or joined_partitions:
+            raw = self._with_file(spark, raw, keys, partitions=joined_partitions)
+        if self.hidden:
+            raw = self._without_hidden(spark, raw)
+        chosen = columns.select(
+            raw,
+            partitions=_joined_partition if joined_partitions else None,
+            constants=single,
+        )
+        return (
+            raw
+            if chosen is None and not self._extras()
+            else raw.select(
+                *(chosen or [raw[quoted(name)] for name in raw.columns]), *self._extras()
+            )
+        )
+
+    def _raw(
+        self, spark: SparkSession, keys: Sequence[str], partitions: tuple[StructField, ...]
+    ) -> DataFrame:
+        """The columns as files name them."""
+        columns, sizes = self.columns, self.files["size"].to_pylist()
+        schema = Struct((*columns.data_fields, *self._row_id_fields(), *partitions))
+        if self.by_spark:
+            inner = inner_session(spark)
+            plan = read_files(spark, inner, keys, sizes, schema, partitioned=bool(partitions))
+            return frame_of_plan(spark, plan)
+        from twinlake.spark.reading.hidden_names import read_hidden
+
+        stored = physical_schema(Struct(columns.data), columns.mode)
+        return read_hidden(
+            spark,
+            self.scan.snapshot.store,
+            list(zip(self.files["path"].to_pylist(), sizes, keys, strict=True)),
+            schema,
+            Struct((*stored, *self._row_id_fields())),
+            mode=columns.mode,
+            key_column=_KEY,
+            row_column=ROW_INDEX,
+        )
+
+    def _row_id_fields(self) -> tuple[StructField, ...]:
+        if not self.scan.row_ids:
+            return ()
+        names = materialised_columns(self.scan.snapshot)
+        return tuple(StructField(name, LONG) for name in names)
+
+    def _extras(self) -> list[Column]:
+        found: list[Column] = []
+        if self.scan.positions:
+            found += [F.col(FILE_NUMBER), F.col(ROW_INDEX)]
+        if self.scan.row_ids:
+            row_id, version = (quoted(n) for n in materialised_columns(self.scan.snapshot))
+            found += [
+                F.expr(f"coalesce({row_id}, {_BASE_ID} + {ROW_INDEX})").alias(ROW_ID),
+                F.expr(f"coalesce({version}, {_BASE_VERSION})").alias(ROW_COMMIT_VERSION),
+            ]
+        return found
+
+    def _with_file(
+        self, spark: SparkSession, raw: DataFrame, keys: Sequence[str], *, partitions: bool
+    ) -> DataFrame:
+        """Join what the log knows of each file."""
+        import pyarrow as pa
+
+        info = {
+            _PATH: pa.array(keys, pa.string()),
+            FILE_NUMBER: self.files[FILE_NUMBER],
+            _BASE_ID: self.files["base_row_id"],
+            _BASE_VERSION: self.files["default_row_commit_version"],
+        }
+        if partitions:
+            values = self.files["partition_values"].combine_chunks()
+            for position, child in enumerate(values.flatten()):
+                info[f"{_PARTITION}{position}"] = child
+        kinds = [STRING, INTEGER, LONG, LONG, *(field.type for field in self.columns.partitions)]
+        # Left to itself Spark takes times without a zone for instants in the session's zone.
+        schema = Struct(
+            tuple(StructField(name, kind) for name, kind in zip(info, kinds, strict=False))
+        )
+        known = spark.createDataFrame(pa.table(info), spark_type(schema))
+        located = raw
+        if self.by_spark:
+            # In this way a column of the table that has the same name does not get in between.
+            source = raw.metadataColumn("_metadata")
+            path, row = source.getField("file_path"), source.getField("row_index")
+            located = raw.select("*", path.alias(_KEY), row.alias(ROW_INDEX))
+        joined = located.join(F.broadcast(known), F.col(_KEY) == F.col(_PATH), "left")
+        return joined.withColumn(FILE_NUMBER, _found(FILE_NUMBER))
+
+    def _without_hidden(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
+        packed = spark.createDataFrame(pack(self.scan.hidden_positions(self.files)))
+        key = F.expr(chunk_expression(FILE_NUMBER, ROW_INDEX))
+        joined = raw.join(F.broadcast(packed), key == F.col("__twinlake_chunk"), "left")
+        return joined.where(IS_VISIBLE.format(words="__twinlake_words", row=ROW_INDEX))
+
+
+def _found(column: str) -> Column:
+    """What the log says of the row's file; a file that it does not know is an error."""
+    before, after = carried_text_around_row(_UNKNOWN_FILE)
+    path = F.to_json(F.struct(F.col(_KEY).alias("file")))
+    missing = F.raise_error(F.concat(F.lit(before), path, F.lit(after)))
+    return F.when(F.col(_PATH).isNotNull(), F.col(column)).otherwise(missing)
+
+
+def _joined_partition(position: int) -> Column:
+    return _found(f"{_PARTITION}{position}")
+
+
+def materialised_columns(snapshot: Snapshot) -> tuple[str, str]:
+    """The hidden columns in which rewritten rows carry their row id and commit version."""
+    configuration = snapshot.metadata.configuration
+    return (
+        configuration.get("delta.rowTracking.materializedRowIdColumnName", "__no_row_id"),
+        configuration.get(
+            "delta.rowTracking.materializedRowCommitVersionColumnName", "__no_version"
+        ),
+    )
+
+
+def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
+    """A JVM plan as a frame of the user's session."""
+    from pyspark.sql import DataFrame
+
+    dataset = java_class(spark, "org.apache.spark.sql.classic.Dataset")
+    return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)

@@ -1,0 +1,1 @@
+"""From a user's frame to the rows a table takes: columns, types, rules, identity values."""

@@ -1,0 +1,293 @@
+"""The rules that rows have to keep, checked inside the plan that writes them.
+
+All rules of a table become one filter that lets every row through or raises, so a frame is
+evaluated once. The filter is not deterministic on purpose: Spark moves a deterministic one below
+joins and projections, and takes an outer join whose null rows it would stop for an inner one, so
+that a violation would vanish instead of being reported.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.schema import (
+    CHAR_VARCHAR_KEY,
+    GENERATION_EXPRESSION_KEY,
+    INVARIANTS_KEY,
+    Struct,
+    StructField,
+    parse_predicate,
+    quote_name,
+    render_path,
+    walk_fields,
+)
+from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.spark_types import from_spark, quoted
+from twinlake.table.dependents import CONSTRAINT_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    import pyspark.sql.types as spark_types
+    from pyspark.sql import Column, DataFrame
+
+    from twinlake.protocol import Metadata
+    from twinlake.schema import ColumnPath
+
+__all__ = ["enforce", "offending_rows"]
+
+_BARRIER: Final = "__twinlake_checked"
+_SHOWN_COLUMNS: Final = 10
+_WITH_NULLS: Final = {"ignoreNullFields": "false"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """What must be true of a row, and what is said of one that breaks it."""
+
+    holds: Column
+    error: UserError
+    shows: tuple[ColumnPath, ...]
+
+
+def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] = ()) -> DataFrame:
+    """The same rows, checked as they pass; the frame itself if the table has no rules.
+
+    The frame has the table's columns. ``computed`` names generated columns that were computed
+    just now and need no check.
+    """
+    # In Delta's order: a row that breaks several rules is told the first.
+    rules = [
+        *_constraints(metadata),
+        *_not_null(metadata, from_spark(frame.schema)),
+        *_invariants(metadata),
+        *_generated(metadata, computed),
+        *_lengths(metadata),
+    ]
+    if not rules:
+        return frame
+    passes: Any = F
+    for rule in rules:
+        passes = passes.when(~rule.holds.eqNullSafe(F.lit(True)), _raised(rule))
+    # Spark moves any filter below a projection of deterministic columns and computes the columns
+    # twice; the extra column stops that, and the filter's use of it keeps it from being pruned.
+    checked = frame.withColumn(_BARRIER, F.spark_partition_id()).where(
+        passes.otherwise(F.col(_BARRIER) + F.spark_partition_id() >= 0)
+    )
+    return checked.drop(_BARRIER)
+
+
+def offending_rows(frame: DataFrame, expression: str, limit: int) -> list[str]:
+    """Some rows for which the expression is not true, each as JSON of the columns it names."""
+    shown = _row(_columns_of(expression, from_spark(frame.schema)))
+    broken = frame.where(~F.expr(expression).eqNullSafe(F.lit(True)))
+    return [str(row[0]) for row in broken.select(shown).limit(limit).collect()]
+
+
+def _not_null(metadata: Metadata, has: Struct) -> Iterator[_Rule]:
+    """NOT NULL columns; as in Delta a null struct has null fields, and elements are not looked at.
+
+    What Spark itself knows never to be null needs no look.
+    """
+    first = tuple((field.name,) for field in metadata.schema)[:_SHOWN_COLUMNS]
+
+    def inside(wanted: Struct, has: Struct | None, path: ColumnPath, sure: bool) -> Iterator[_Rule]:
+        for field in wanted:
+            here = (*path, field.name)
+            own = has.get(field.name) if has is not None else None
+            known = sure and own is not None and not own.nullable
+            if not field.nullable and not known:
+                yield _null_rule(here, first)
+            if isinstance(field.type, Struct):
+                inner = own.type if own is not None and isinstance(own.type, Struct) else None
+                yield from inside(field.type, inner, here, known)
+
+    yield from inside(metadata.schema, has, (), True)
+
+
+def _null_rule(path: ColumnPath, shows: tuple[ColumnPath, ...]) -> _Rule:
+    shown = render_path(path)
+    return _Rule(
+        holds=_at(path).isNotNull(),
+        error=UserError(
+            Code.CONSTRAINT,
+            f"Column {shown} must not be null.",
+            why="the table declares it NOT NULL",
+            fix="Give it a value in every row, or make the column nullable.",
+            delta_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            fields={"kind": "NOT NULL", "constraint": "NOT NULL", "expression": shown},
+        ),
+        shows=shows,
+    )
+
+
+def _invariants(metadata: Metadata) -> Iterator[_Rule]:
+    for path, field in walk_fields(metadata.schema):
+        text = field.metadata.get(INVARIANTS_KEY)
+        if text is None:
+            continue
+        try:
+            expression = json.loads(text)["expression"]["expression"]
+        except (TypeError, ValueError, KeyError) as error:
+            raise CorruptTable(
+                Code.SCHEMA_INVALID,
+                f"The invariant of column {render_path(path)} cannot be read.",
+                why=f"{INVARIANTS_KEY} is {text!r}",
+                fix="Restore an earlier version of the table.",
+                fields={"column": render_path(path)},
+            ) from error
+        name = f"invariant of {render_path(path)}"
+        yield _expression_rule(metadata, name, str(expression), "invariant", said=f"the {name}")
+
+
+def _constraints(metadata: Metadata) -> Iterator[_Rule]:
+    for key, text in sorted(metadata.configuration.items()):
+        if key.startswith(CONSTRAINT_PREFIX):
+            name = key.removeprefix(CONSTRAINT_PREFIX)
+            said = f"CHECK constraint {name}"
+            yield _expression_rule(metadata, name, text, "CHECK", said=said)
+
+
+def _generated(metadata: Metadata, computed: Collection[str]) -> Iterator[_Rule]:
+    for field in metadata.schema:
+        text = field.metadata.get(GENERATION_EXPRESSION_KEY)
+        if isinstance(text, str) and field.name not in computed:
+            expression = f"{quote_name(field.name)} <=> ({text})"
+            yield _expression_rule(
+                metadata,
+                "Generated Column",
+                expression,
+                "generated column",
+                said=f"the rule of generated column {quote_name(field.name)}",
+                # Put together from parts: the text may end in a comment.
+                holds=_at((field.name,)).eqNullSafe(F.expr(text)),
+            )
+
+
+def _expression_rule(
+    metadata: Metadata,
+    name: str,
+    expression: str,
+    kind: str,
+    *,
+    said: str,
+    holds: Column | None = None,
+) -> _Rule:
+    return _Rule(
+        holds=F.expr(expression) if holds is None else holds,
+        error=UserError(
+            Code.CONSTRAINT,
+            f"A row breaks {said}: {expression}.",
+            why="the expression has to be true, and it is false or null",
+            fix="Correct such rows or leave them out.",
+            delta_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+            fields={"kind": kind, "constraint": name, "expression": expression},
+        ),
+        shows=_columns_of(expression, metadata.schema),
+    )
+
+
+def _lengths(metadata: Metadata) -> Iterator[_Rule]:
+    for path, field in walk_fields(metadata.schema):
+        spelled = field.metadata.get(CHAR_VARCHAR_KEY)
+        if not isinstance(spelled, str) or {"element", "key", "value"} & set(path[:-1]):
+            # Spark keeps the lengths of nested strings at their column, not below it.
+            continue
+        holds = _short_enough(_at(path), _sized(field, spelled))
+        if holds is None:
+            continue
+        shown = render_path(path)
+        error = UserError(
+            Code.CONSTRAINT,
+            f"A value of column {shown} is longer than {spelled} allows.",
+            why="trailing spaces count",
+            fix="Shorten the values, or make the column a STRING.",
+            delta_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+            fields={"kind": "length", "constraint": spelled, "expression": shown},
+        )
+        yield _Rule(holds=holds, error=error, shows=(path[:1],))
+
+
+def _sized(field: StructField, spelled: str) -> spark_types.DataType:
+    """The type with its lengths, as Spark spelled it."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import DataType
+
+    try:
+        return DataType.fromDDL(spelled)
+    except PySparkException as error:
+        raise CorruptTable(
+            Code.SCHEMA_INVALID,
+            f"The char or varchar type of column {quote_name(field.name)} cannot be read.",
+            why=f"{CHAR_VARCHAR_KEY} is {spelled!r}",
+            fix="Restore an earlier version of the table.",
+            fields={"column": field.name},
+        ) from error
+
+
+def _short_enough(column: Column, kind: spark_types.DataType) -> Column | None:
+    """That all sized strings in the column keep their length; None if there are none."""
+    from pyspark.sql import types as T
+
+    match kind:
+        case T.CharType() | T.VarcharType():
+            return column.isNull() | (F.length(column) <= F.lit(kind.length))
+        case T.StructType():
+            parts = [_short_enough(column.getField(f.name), f.dataType) for f in kind.fields]
+        case T.ArrayType():
+            parts = [_each(column, kind.elementType)]
+        case T.MapType():
+            parts = [
+                _each(F.map_keys(column), kind.keyType),
+                _each(F.map_values(column), kind.valueType),
+            ]
+        case _:
+            parts = []
+    found = [part for part in parts if part is not None]
+    whole = None
+    for part in found:
+        whole = part if whole is None else whole & part
+    return whole
+
+
+def _each(items: Column, kind: spark_types.DataType) -> Column | None:
+    if _short_enough(F.lit(None), kind) is None:
+        return None
+
+    def holds(item: Column) -> Column:
+        inner = _short_enough(item, kind)
+        return F.lit(True) if inner is None else inner
+
+    return items.isNull() | F.forall(items, holds)
+
+
+def _columns_of(expression: str, schema: Struct) -> tuple[ColumnPath, ...]:
+    """The columns an expression names; the first ones of the table if that cannot be told."""
+    try:
+        named = sorted(parse_predicate(expression, schema).columns())
+    except UserError:
+        named = []
+    return tuple(named or [(field.name,) for field in schema])[:_SHOWN_COLUMNS]
+
+
+def _raised(rule: _Rule) -> Column:
+    before, after = carried_text_around_row(rule.error)
+    text = F.concat(F.lit(before), _row(rule.shows), F.lit(after))
+    return F.raise_error(text).cast("boolean")
+
+
+def _row(paths: Sequence[ColumnPath]) -> Column:
+    cells = [_at(path).alias(render_path(path)) for path in paths]
+    return F.to_json(F.struct(*cells), _WITH_NULLS)
+
+
+def _at(path: ColumnPath) -> Column:
+    column = F.col(quoted(path[0]))
+    for name in path[1:]:
+        column = column.getField(name)
+    return column

@@ -1,0 +1,296 @@
+"""From a user's frame to the rows a table takes: its columns, in its order, of its types.
+
+Columns are found by name at every level. What the frame lacks is computed: the column's default,
+the expression of a generated column, the next identity values, or null. A value that does not fit
+its column is an error and never a null, whatever the session says about ANSI mode.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from twinlake.errors import Code, UserError
+from twinlake.schema import (
+    BYTE,
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_START_KEY,
+    INTEGER,
+    SHORT,
+    VOID,
+    Array,
+    Map,
+    Struct,
+    StructField,
+    can_widen,
+    render_path,
+    render_type,
+)
+from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.rows.identity import identity_fields, refuse_explicit, with_identity
+from twinlake.spark.rows.schema_fit import refuse_duplicates, refuse_mismatch
+from twinlake.spark.spark_types import from_spark, quoted, spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyspark.sql.types as spark_types
+    from pyspark.sql import Column, DataFrame
+
+    from twinlake.protocol import Metadata
+    from twinlake.schema import ColumnPath, DataType
+
+__all__ = ["computed_columns", "fitted", "prepare"]
+
+_INTEGERS: Final = (BYTE, SHORT, INTEGER)
+
+
+def prepare(
+    frame: DataFrame,
+    metadata: Metadata,
+    *,
+    defaults: bool = True,
+    keep: Sequence[str] = (),
+    own_rows: bool = False,
+) -> DataFrame:
+    """The frame with exactly the table's columns, then those of ``keep``; itself if it has them.
+
+    ``defaults``: whether the table has the feature of column defaults. ``own_rows``: the rows come
+    from the table, so that they may bring values of GENERATED ALWAYS identity columns.
+    """
+    has = from_spark(frame.schema)
+    refuse_duplicates(has)
+    kept = [_named(has, name) for name in keep]
+    given = Struct(tuple(field for field in has if field not in kept))
+    wanted = metadata.schema
+    _refuse_unknown(given, metadata)
+    if not own_rows:
+        refuse_explicit(metadata, given.names())
+    _refuse_missing(given, wanted, defaults=defaults)
+    if not kept and _is_same(given, wanted):
+        return frame
+    made = set(computed_columns(metadata, given.names()))
+    columns = [
+        _column(field, given.get(field.name), defaults=defaults)
+        for field in wanted
+        if field.name not in made
+    ]
+    columns += [_by_name(field.name) for field in kept]
+    # Generated columns and identities come second: they stand on the table's own columns.
+    fitting = frame.select(*columns)
+    return _with_computed(fitting, metadata, made, [field.name for field in kept])
+
+
+def computed_columns(metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
+    """The generated and identity columns that a frame with the ``given`` columns leaves to us."""
+    present = {name.casefold() for name in given}
+    made = {f.name for f in identity_fields(metadata)} | {
+        f.name for f in metadata.schema if GENERATION_EXPRESSION_KEY in f.metadata
+    }
+    return tuple(
+        f.name for f in metadata.schema if f.name in made and f.name.casefold() not in present
+    )
+
+
+def fitted(column: Column, has: DataType, wants: DataType, path: ColumnPath) -> Column:
+    """The column as the wanted type: fields by name, values cast, misfits raised.
+
+    ``path`` says in errors where the column stands.
+    """
+    if _is_same(has, wants):
+        return column
+    match has, wants:
+        case Struct(), Struct():
+            # A struct of nulls is not a null struct.
+            built = F.struct(*(_inner(column, has, field, path) for field in wants))
+            return F.when(column.isNotNull(), built)
+        case Array(), Array():
+            here = (*path, "element")
+            return F.transform(column, lambda item: fitted(item, has.element, wants.element, here))
+        case Map(), Map():
+            return _fitted_map(column, has, wants, path)
+        case _:
+            return _cast(column, has, wants, path)
+
+
+def _inner(column: Column, has: Struct, field: StructField, path: ColumnPath) -> Column:
+    own = has.get(field.name)
+    if own is None:
+        return F.lit(None).cast(_type(field.type)).alias(field.name)
+    inner = fitted(column.getField(own.name), own.type, field.type, (*path, field.name))
+    return inner.alias(field.name)
+
+
+def _fitted_map(column: Column, has: Map, wants: Map, path: ColumnPath) -> Column:
+    if not _is_same(has.value, wants.value):
+        column = F.transform_values(
+            column, lambda _, v: fitted(v, has.value, wants.value, (*path, "value"))
+        )
+    if not _is_same(has.key, wants.key):
+        column = F.transform_keys(
+            column, lambda k, _: fitted(k, has.key, wants.key, (*path, "key"))
+        )
+    return column
+
+
+def _cast(column: Column, has: DataType, wants: DataType, path: ColumnPath) -> Column:
+    target = _type(wants)
+    if has == VOID:
+        return F.lit(None).cast(target)
+    if isinstance(has, Struct | Array | Map) or isinstance(wants, Struct | Array | Map):
+        raise _misfit(path, has, wants, "no cast leads from one to the other")
+    if wants == VOID:
+        raise _misfit(path, has, wants, "a void column holds nulls only")
+    if can_widen(has, wants) or (has in _INTEGERS and wants in _INTEGERS and _fits(has, wants)):
+        return column.cast(target)
+    # try_cast is strict in every session, and what it gives up on is told apart from a null.
+    value = column.try_cast(target)
+    misfit = _misfit(path, has, wants, "a value is out of its range or not of its form")
+    before, after = carried_text_around_row(misfit)
+    shown = F.to_json(F.struct(column.alias(render_path(path))))
+    raised = F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast(target)
+    return F.when(column.isNotNull() & value.isNull(), raised).otherwise(value)
+
+
+def _fits(has: DataType, wants: DataType) -> bool:
+    return _INTEGERS.index(has) <= _INTEGERS.index(wants)
+
+
+def _misfit(path: ColumnPath, has: DataType, wants: DataType, why: str) -> UserError:
+    shown = render_path(path)
+    return UserError(
+        Code.SCHEMA_EVOLUTION,
+        f"A {render_type(has)} cannot be stored in column {shown}, which is {render_type(wants)}.",
+        why=why,
+        fix="Cast or correct the column before writing.",
+        delta_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        fields={"column": shown, "from": render_type(has), "to": render_type(wants)},
+    )
+
+
+def _column(field: StructField, own: StructField | None, *, defaults: bool) -> Column:
+    if own is not None:
+        column = fitted(_by_name(own.name), own.type, field.type, (field.name,))
+        return column.alias(field.name)
+    default = field.metadata.get(CURRENT_DEFAULT_KEY) if defaults else None
+    value = F.expr(default) if isinstance(default, str) else F.lit(None)
+    # A void column keeps its type: nothing can be cast to it.
+    return (value if field.type == VOID else value.cast(_type(field.type))).alias(field.name)
+
+
+def _with_computed(
+    frame: DataFrame, metadata: Metadata, made: set[str], kept: Sequence[str]
+) -> DataFrame:
+    if not made:
+        return frame
+    frame = with_identity(frame, metadata)
+    columns = []
+    for field in metadata.schema:
+        text = field.metadata.get(GENERATION_EXPRESSION_KEY)
+        if field.name in made and isinstance(text, str):
+            columns.append(F.expr(text).cast(_type(field.type)).alias(field.name))
+        else:
+            columns.append(_by_name(field.name))
+    return frame.select(*columns, *(_by_name(name) for name in kept))
+
+
+def _refuse_unknown(given: Struct, metadata: Metadata) -> None:
+    def unknown(has: DataType, wants: DataType, path: ColumnPath) -> list[str]:
+        match has, wants:
+            case Struct(), Struct():
+                found = []
+                for field in has:
+                    here = (*path, field.name)
+                    own = wants.get(field.name)
+                    if own is None:
+                        found.append(f"{render_path(here)} is not in the table")
+                    else:
+                        found += unknown(field.type, own.type, here)
+                return found
+            case Array(), Array():
+                return unknown(has.element, wants.element, (*path, "element"))
+            case Map(), Map():
+                return [
+                    *unknown(has.key, wants.key, (*path, "key")),
+                    *unknown(has.value, wants.value, (*path, "value")),
+                ]
+            case _:
+                return []
+
+    # Whatever is not selected would be lost without a word.
+    found = unknown(given, metadata.schema, ())
+    if found:
+        refuse_mismatch(metadata, found)
+
+
+def _refuse_missing(given: Struct, wanted: Struct, *, defaults: bool) -> None:
+    """Required columns without a value, at the top and inside structs."""
+    lacking = list(_lacking(given, wanted, (), defaults=defaults))
+    if lacking:
+        raise UserError(
+            Code.CONSTRAINT,
+            f"The data lacks columns that must not be null: {', '.join(lacking)}.",
+            why="the table declares them NOT NULL and has no default for them",
+            fix="Give the columns values, or make them nullable in the table.",
+            delta_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+            fields={"columns": lacking},
+        )
+
+
+def _lacking(given: Struct, wanted: Struct, path: ColumnPath, *, defaults: bool) -> list[str]:
+    found: list[str] = []
+    for field in wanted:
+        here = (*path, field.name)
+        own = given.get(field.name)
+        if own is None and not path and _has_value(field, defaults=defaults):
+            continue
+        if own is None and not field.nullable:
+            found.append(render_path(here))
+        elif isinstance(field.type, Struct):
+            inside = own.type if own is not None else Struct()
+            if isinstance(inside, Struct):
+                found += _lacking(inside, field.type, here, defaults=defaults)
+    return found
+
+
+def _has_value(field: StructField, *, defaults: bool) -> bool:
+    if defaults and CURRENT_DEFAULT_KEY in field.metadata:
+        return True
+    return GENERATION_EXPRESSION_KEY in field.metadata or IDENTITY_START_KEY in field.metadata
+
+
+def _is_same(has: DataType, wants: DataType) -> bool:
+    """The same type with the same names in the same order; nullability aside."""
+    match has, wants:
+        case Struct(), Struct():
+            return has.names() == wants.names() and all(
+                _is_same(a.type, b.type) for a, b in zip(has, wants, strict=True)
+            )
+        case Array(), Array():
+            return _is_same(has.element, wants.element)
+        case Map(), Map():
+            return _is_same(has.key, wants.key) and _is_same(has.value, wants.value)
+        case _:
+            return has == wants
+
+
+def _named(schema: Struct, name: str) -> StructField:
+    found = schema.get(name)
+    if found is None:
+        raise UserError(
+            Code.COLUMN_NOT_FOUND,
+            f"The data has no column {render_path((name,))}.",
+            fix="Keep only columns of the frame.",
+            fields={"column": name},
+        )
+    return found
+
+
+def _by_name(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _type(kind: DataType) -> spark_types.DataType:
+    return spark_type(Struct((StructField("value", kind),)))[0].dataType

@@ -1,0 +1,1 @@
+"""Operations that move rows without changing them: OPTIMIZE, REORG, rewriting."""

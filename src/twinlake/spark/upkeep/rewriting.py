@@ -1,0 +1,365 @@
+"""Writing data files again without changing a row: OPTIMIZE, REORG, and what DROP FEATURE needs.
+
+A bin is read and written by pyarrow in one Spark task: no row goes through the JVM, and two hundred
+bins are one job. What pyarrow cannot read or write as Spark would goes through Spark's own reader
+instead, bin by bin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from queue import Queue
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import msgspec
+from pyspark.sql import functions as F
+
+from twinlake.actions import AddFile
+from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.schema import (
+    LONG,
+    VARIANT,
+    VOID,
+    ColumnMappingMode,
+    Geography,
+    Geometry,
+    Interval,
+    Struct,
+    StructField,
+    UserDefined,
+    physical_name,
+    physical_schema,
+    to_arrow,
+    walk_types,
+)
+from twinlake.spark.dml.committing import clustering_columns, store_target
+from twinlake.spark.files.arrow_writer import compression_of, delete_job
+from twinlake.spark.files.writers import discard, write_files
+from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
+from twinlake.spark.spark_types import quoted
+from twinlake.storage import OnDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
+    from twinlake.runtime import RewriteRequest
+    from twinlake.spark.files.arrow_reading import FileRows
+    from twinlake.spark.files.target import FileTarget
+
+__all__ = ["SparkRewriter"]
+
+# Less than this is read and written in this process before a job would have started.
+_SMALL: Final = 8 << 20
+# Object stores take a file in one piece; larger ones are left to Spark's own connector.
+_ONE_PIECE: Final = 256 << 20
+_SLICES_A_CORE: Final = 8
+_AHEAD: Final = 4
+_THREADS: Final = 4
+_SPARK_ONLY: Final = (Geography, Geometry, Interval, UserDefined)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRewriter:
+    """Writes files again with the workers of a Spark session."""
+
+    spark: SparkSession
+    engine: str | None = None
+    """How rows are moved, ``arrow`` or ``frame``; by default whichever is right and fast."""
+    small: int = _SMALL
+    """Up to so many bytes are rewritten in this process."""
+
+    def rewrite(self, request: RewriteRequest) -> Sequence[Sequence[AddFile]]:
+        """The new files of each bin, in the order of the bins; nothing is committed."""
+        job = _Job.of(request, compression_of(self.spark))
+        made: dict[int, tuple[AddFile, ...]] = {}
+        try:
+            left = list(range(len(request.bins)))
+            if self.engine != "frame" and job.fits_arrow():
+                for number, files in self._by_arrow(job, request):
+                    made[number] = files
+                    request.progress("rewrite", len(made), len(request.bins))
+                left = [number for number in left if number not in made]
+            for number, files in self._by_frames(job, request, left):
+                made[number] = files
+                request.progress("rewrite", len(made), len(request.bins))
+        except BaseException:
+            discard(job.target, [file for files in made.values() for file in files])
+            with contextlib.suppress(Exception):
+                delete_job(job.target, job.name, rounds=3)
+            raise
+        return [job.placed(request.bins[i], made[i]) for i in range(len(request.bins))]
+
+    def _by_arrow(
+        self, job: _Job, request: RewriteRequest
+    ) -> Iterator[tuple[int, tuple[AddFile, ...]]]:
+        """Bins that pyarrow took; those it did not take are left out."""
+        bins = [
+            _Bin(number=number, files=tuple(files))
+            for number, files in enumerate(request.bins)
+            if not job.in_one_piece or sum(file.size for file in files) <= _ONE_PIECE
+        ]
+        task = _WriteBin(job)
+        if sum(file.size for packed in bins for file in packed.files) <= self.small:
+            results: Iterable[_Written] = map(task, bins)
+        else:
+            context: Any = self.spark.sparkContext
+            slices = min(len(bins), _SLICES_A_CORE * max(context.defaultParallelism, 1))
+            results = context.parallelize(bins, slices).map(task).collect()
+        failed: list[TwinlakeError] = []
+        for packed, result in zip(bins, results, strict=True):
+            if isinstance(result, TwinlakeError):
+                failed.append(result)
+            elif result is not None:
+                yield packed.number, result
+        if failed:
+            raise failed[0]
+
+    def _by_frames(
+        self, job: _Job, request: RewriteRequest, numbers: Sequence[int]
+    ) -> Iterator[tuple[int, tuple[AddFile, ...]]]:
+        """Bins through Spark's reader; several jobs at once keep the cores busy."""
+        from pyspark import inheritable_thread_target
+
+        write = inheritable_thread_target(self.spark)(job.write_frame)
+        failed: BaseException | None = None
+        with ThreadPoolExecutor(_THREADS) as pool:
+            jobs = {pool.submit(write, self.spark, request, request.bins[n]): n for n in numbers}
+            for future in as_completed(jobs):
+                if future.cancelled():
+                    continue
+                error = future.exception()
+                if error is None:
+                    yield jobs[future], future.result()
+                    continue
+                failed = failed or error
+                for other in jobs:
+                    other.cancel()
+        if failed is not None:
+            raise failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bin:
+    number: int
+    files: tuple[AddFile, ...]
+
+
+_Written = tuple[AddFile, ...] | TwinlakeError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What all bins of one request share; it travels to the workers."""
+
+    name: str
+    target: FileTarget
+    before: Metadata
+    """The metadata the files are read by; ``target`` has the one they are written by."""
+    row_ids: tuple[str, str] | None
+    compression: str
+    in_one_piece: bool
+
+    @classmethod
+    def of(cls, request: RewriteRequest, compression: str) -> _Job:
+        snapshot: Snapshot = request.snapshot
+        before, after = snapshot.metadata, request.metadata
+        if before.schema.names() != after.schema.names():
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                "Files cannot be rewritten for other columns.",
+                why="a rewrite moves rows without changing them",
+                fix="Change the columns of the table in a commit of its own.",
+                fields={"before": before.schema.names(), "after": after.schema.names()},
+            )
+        ids = materialised_columns(snapshot) if request.row_ids else None
+        store = snapshot.store
+        return cls(
+            name=str(uuid4()),
+            target=store_target(
+                store,
+                after,
+                protocol=snapshot.protocol,
+                extra=tuple(StructField(name, LONG) for name in ids or ()),
+                clustering=clustering_columns(snapshot),
+            ),
+            before=before,
+            row_ids=ids,
+            compression=compression,
+            in_one_piece=not isinstance(store, OnDisk),
+        )
+
+    def fits_arrow(self) -> bool:
+        """Whether pyarrow has all types of the table."""
+        kinds = [kind for _, kind in walk_types(self.target.metadata.schema)]
+        return not any(kind in (VARIANT, VOID) or isinstance(kind, _SPARK_ONLY) for kind in kinds)
+
+    def rows(self) -> FileRows:
+        """How the columns that files hold are read."""
+        from twinlake.spark.files.arrow_reading import FileRows
+
+        mode = ColumnMappingMode(self.before.column_mapping_mode)
+        logical = Struct(tuple(f for f in self.before.schema if not self._is_partition(f)))
+        return FileRows(
+            store=self.target.store(),
+            columns=to_arrow(
+                physical_schema(logical, mode), field_ids=mode is not ColumnMappingMode.NONE
+            ),
+            by_id=mode is ColumnMappingMode.ID,
+            row_ids=self.row_ids,
+        )
+
+    def _is_partition(self, field: StructField) -> bool:
+        names = {name.casefold() for name in self.before.partition_columns}
+        return field.name.casefold() in names
+
+    def constants(self, files: Sequence[AddFile]) -> list[Any]:
+        """For each column of the table its value in these files if it is a partition column."""
+        import pyarrow as pa
+
+        from twinlake.schema import partition_array
+
+        values = files[0].partition_values
+        found: list[Any] = []
+        for field in self.before.schema:
+            if not self._is_partition(field):
+                found.append(None)
+                continue
+            text = values.get(_stored_name(self.before, field))
+            found.append(partition_array(pa.array([text], pa.string()), field.type)[0])
+        return found
+
+    def write_frame(
+        self, spark: SparkSession, request: RewriteRequest, files: Sequence[AddFile]
+    ) -> tuple[AddFile, ...]:
+        """The files of one bin, by Spark's reader."""
+        snapshot: Snapshot = request.snapshot
+        found = _only(snapshot.files(), [file.path for file in files])
+        scan = Scan(snapshot=snapshot, files=found, row_ids=self.row_ids is not None)
+        columns = [F.col(quoted(field.name)) for field in self.before.schema]
+        if self.row_ids is not None:
+            ours = (ROW_ID, ROW_COMMIT_VERSION)
+            columns += [F.col(a).alias(b) for a, b in zip(ours, self.row_ids, strict=True)]
+        return write_files(scan.frame(spark).select(*columns).coalesce(1), self.target)
+
+    def placed(self, old: Sequence[AddFile], new: Sequence[AddFile]) -> tuple[AddFile, ...]:
+        """The new files in the very partition of the old ones, spelled as it was."""
+        texts = old[0].partition_values
+        after = self.target.metadata
+        values = {
+            _stored_name(after, field): texts.get(_stored_name(self.before, field))
+            for field in after.schema
+            if self._is_partition(field)
+        }
+        return tuple(msgspec.structs.replace(file, partition_values=values) for file in new)
+
+
+def _stored_name(metadata: Metadata, field: StructField) -> str:
+    """The key of a partition column in the partition values of files."""
+    if metadata.column_mapping_mode == ColumnMappingMode.NONE:
+        return field.name
+    own = metadata.schema.get(field.name)
+    return physical_name(own or field)
+
+
+def _only(files: pa.Table, paths: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return files.filter(pc.is_in(files["path"], value_set=pa.array(paths, pa.string())))
+
+
+@dataclass(frozen=True, slots=True)
+class _WriteBin:
+    """What a task does with a bin: its files, an error of ours, or None where it takes Spark."""
+
+    job: _Job
+
+    def __call__(self, packed: _Bin) -> _Written:
+        from twinlake.spark.files.arrow_files import WriteTask
+        from twinlake.spark.files.arrow_reading import NeedsSpark
+
+        task = WriteTask(
+            target=self.job.target, job=self.job.name, compression=self.job.compression
+        )
+        rows = self.job.rows()
+        constants = self.job.constants(packed.files)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for file in packed.files:
+                for batch in rows.batches(file):
+                    if batch.num_rows:
+                        yield _with_constants(batch, constants)
+
+        ahead = _read_ahead(batches())
+        try:
+            return task.write(ahead, task=packed.number, attempt=_attempt())
+        except NeedsSpark:
+            return None
+        except TwinlakeError as error:
+            return error
+        finally:
+            ahead.close()
+
+
+def _attempt() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.taskAttemptId())
+
+
+def _with_constants(batch: pa.RecordBatch, constants: Sequence[Any]) -> pa.RecordBatch:
+    """The columns of the files with the partition columns put in their places."""
+    import pyarrow as pa
+
+    if all(value is None for value in constants):
+        return batch
+    columns = iter(batch.columns)
+    arrays = [
+        next(columns) if value is None else pa.repeat(value, batch.num_rows) for value in constants
+    ]
+    arrays += columns
+    return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def _read_ahead(batches: Iterator[Any]) -> Generator[Any]:
+    """The same batches; reading goes on while earlier ones are written."""
+    queue: Queue[tuple[Any, BaseException | None]] = Queue(_AHEAD)
+    stopped = threading.Event()
+
+    def read() -> None:
+        error: BaseException | None = None
+        try:
+            for batch in batches:
+                queue.put((batch, None))
+                if stopped.is_set():
+                    return
+        except BaseException as problem:
+            error = problem
+        queue.put((None, error))
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        while True:
+            batch, error = queue.get()
+            if error is not None:
+                raise error
+            if batch is None:
+                return
+            yield batch
+    finally:
+        stopped.set()
+        while thread.is_alive():
+            with contextlib.suppress(Exception):
+                queue.get(timeout=0.01)
+        thread.join()
