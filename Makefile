@@ -40,8 +40,8 @@ fast: setup ## the tests that need no Spark
 doctest: setup ## the examples in the docstrings
 	$(BIN)/pytest --doctest-modules --import-mode=prepend -q --ignore=src/twinlake/__main__.py src/twinlake
 
-spark: setup java ## the tests against Delta Spark, in one process with one session
-	$(BIN)/pytest -m spark
+spark: setup java ## the tests on Spark, in two processes with one session each
+	$(BIN)/pytest -n 2 --dist loadfile -m spark
 
 cover: setup ## the fast tests with branch coverage
 	$(BIN)/pytest -n 2 -m "not spark" --cov --cov-report=term
@@ -51,7 +51,7 @@ bench: setup ## side by side with the peers; a table, a JSON file and a plot
 
 soak: setup java ## the tests with their long loops
 	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 -m "not spark"
-	TWINLAKE_SCALE=full $(BIN)/pytest -m spark
+	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 --dist loadfile -m spark
 
 s3: $(S3) ## build the S3 server for the tests, once (needs Go)
 
