@@ -487,7 +487,6 @@ spark.stop()
 
 
 def test_no_jar_is_needed(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_ANY_JAR, str(tmp_path)],
         capture_output=True,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.delta_tables import delta_settings, rows
-from tests.support.local_engine import LocalEngine, rows_of
-from tests.support.scale import is_full_scale, scale
+from tests.support.local_engine import rows_of
+from tests.support.scale import scale
 from twinlake import Table
 
 if TYPE_CHECKING:
@@ -149,7 +149,6 @@ def _goes_on_where_the_other_side_stopped(spark: SparkSession, theirs: Path, our
     check_readable(spark, ours, theirs)
 
 
-@pytest.mark.skipif(not is_full_scale(), reason="every single step is compared at full scale")
 def test_features_that_show_in_files_are_dropped_alike(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -159,7 +158,7 @@ def test_features_that_show_in_files_are_dropped_alike(
     ours = Path(shutil.copytree(theirs, tmp_path / "ours"))
     delta_spark.sql(f"ALTER TABLE delta.`{theirs}` DROP FEATURE deletionVectors")
     table = Table.open(ours, policy="minimal")
-    after = table.drop_feature("deletionVectors", spark=LocalEngine())
+    after = table.drop_feature("deletionVectors", spark=delta_spark)
     assert rows(delta_spark, ours) == rows(delta_spark, theirs)
     assert after.protocol == Table.open(theirs).protocol
     mine, other = (
