@@ -305,14 +305,14 @@ def test_name_mapped_files_without_ids_are_read_by_name(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    delta_spark.range(4).selectExpr("id", "named_struct('a', id, 'b', id * 2) s").write.format(
-        "delta"
-    ).save(str(path))
-    delta_spark.sql(
-        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.columnMapping.mode'='name')"
-    )
-    delta_spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN s.a TO z")
-    delta_spark.sql(f"INSERT INTO delta.`{path}` SELECT 9, named_struct('z', 1L, 'b', 2L)")
+    frame = delta_spark.range(4).selectExpr("id", "named_struct('a', id, 'b', id * 2) s", "'x y' p")
+    frame.write.format("delta").partitionBy("p").save(str(path))
+    for change in (
+        "SET TBLPROPERTIES ('delta.columnMapping.mode'='name')",
+        "RENAME COLUMN s.a TO z",
+    ):
+        delta_spark.sql(f"ALTER TABLE delta.`{path}` {change}")
+    delta_spark.sql(f"INSERT INTO delta.`{path}` SELECT 9, named_struct('z', 1L, 'b', 2L), 'x:y'")
     expected = _rows(_delta(delta_spark, path))
     assert _rows(scan(delta_spark, path)) == expected
     assert _rows(_to_df(delta_spark, path).where("s.z >= 0")) == expected

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from twinlake.storage import resolve
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -49,5 +51,6 @@ def _has_ids(store: Store, path: str) -> bool:
     """Whether every column of the file's top level has an id."""
     from twinlake.log import read_footer
 
-    schema = read_footer(store, path).metadata.schema.to_arrow_schema()
+    footer = read_footer(*resolve(store, path))
+    schema = footer.metadata.schema.to_arrow_schema()
     return all(b"PARQUET:field_id" in (field.metadata or {}) for field in schema)
