@@ -40,7 +40,7 @@ __all__ = [
 #: deletion vectors tell the same.
 _VARYING = re.compile(r"TimeMs$|Bytes|[sS]ize|DurationMs|ChangeFile")
 #: Metrics that hang on which rows share a file, as those of restored and packed files do.
-_LAYOUT = re.compile(r"Files|Copied|Vectors|Partitions|Batches|ZCube")
+_LAYOUT = re.compile(r"Files|Copied|Vectors|Partitions|Batches|ZCube|Directories")
 #: What Spark's SQL finds wrong with an ALTER before Delta sees it, and what Delta calls it.
 _SAID_BY_SPARK = {"FIELD_ALREADY_EXISTS": "DELTA_DUPLICATE_COLUMNS_FOUND"}
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
