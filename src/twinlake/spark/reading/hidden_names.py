@@ -24,16 +24,7 @@ if TYPE_CHECKING:
 
     from twinlake.storage import Store
 
-__all__ = ["is_hidden", "read_hidden"]
-
-
-def is_hidden(path: str) -> bool:
-    """Whether Spark would skip the file.
-
-    >>> is_hidden("p=1/_part.parquet"), is_hidden("_change_data/part.parquet")
-    (True, False)
-    """
-    return path.rpartition("/")[2].startswith(("_", "."))
+__all__ = ["read_hidden"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyroaring import AbstractBitMap64 as Positions
 
-__all__ = ["IS_VISIBLE", "NO_CHUNK", "chunk_expression", "pack"]
+__all__ = ["CHUNK", "IS_VISIBLE", "WORDS", "chunk_expression", "pack"]
 
 _CHUNK_BITS: Final = 12
 _FILE_BITS: Final = 36
 """A chunk key is the file's number above these bits: rows up to 2^48 in a file."""
-NO_CHUNK: Final = "__twinlake_words"
+CHUNK: Final = "__twinlake_chunk"
+WORDS: Final = "__twinlake_words"
 IS_VISIBLE: Final = (
     "({words} IS NULL OR getbit({words}[CAST(shiftright({row}, 6) & 63 AS INT)],"
     " CAST({row} & 63 AS INT)) = 0)"
@@ -54,7 +55,7 @@ def pack(hidden: Mapping[int, Positions]) -> pa.Table:
     offsets = pa.array(np.arange(0, len(flat_words) + 1, 64, dtype=np.int32))
     return pa.table(
         {
-            "__twinlake_chunk": pa.array(flat_keys),
-            "__twinlake_words": pa.ListArray.from_arrays(offsets, pa.array(flat_words)),
+            CHUNK: pa.array(flat_keys),
+            WORDS: pa.ListArray.from_arrays(offsets, pa.array(flat_words)),
         }
     )

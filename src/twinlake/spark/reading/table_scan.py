@@ -27,7 +27,7 @@ from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.reading.columns import ReadColumns
 from twinlake.spark.reading.file_list import file_keys, hadoop_root, read_files
 from twinlake.spark.reading.folders import folders_spell_partitions
-from twinlake.spark.reading.hidden_rows import IS_VISIBLE, chunk_expression, pack
+from twinlake.spark.reading.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
 from twinlake.spark.reading.vectors import read_vectors
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted, spark_type
@@ -265,8 +265,8 @@ class _Branch:
     def _without_hidden(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
         packed = spark.createDataFrame(pack(self.scan.hidden_positions(self.files)))
         key = F.expr(chunk_expression(FILE_NUMBER, ROW_INDEX))
-        joined = raw.join(F.broadcast(packed), key == F.col("__twinlake_chunk"), "left")
-        return joined.where(IS_VISIBLE.format(words="__twinlake_words", row=ROW_INDEX))
+        joined = raw.join(F.broadcast(packed), key == F.col(CHUNK), "left")
+        return joined.where(IS_VISIBLE.format(words=WORDS, row=ROW_INDEX))
 
 
 def _found(column: str) -> Column:
