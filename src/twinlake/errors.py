@@ -169,6 +169,12 @@ class UnsupportedFeature(TwinlakeError):
 class CompatViolation(TwinlakeError):
     """Iceberg compatibility rules are broken."""
 
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """The whole report, as ``Report.to_dict()`` gives it."""
+        found: Mapping[str, Any] = self.fields.get("report", {})
+        return found
+
 
 class ConflictError(TwinlakeError):
     """A concurrent commit won; run the operation again on the newer version."""

@@ -93,6 +93,7 @@ from twinlake.schema.metadata_keys import (
     INVARIANTS_KEY,
     TYPE_CHANGES_KEY,
 )
+from twinlake.schema.parquet_nodes import ParquetNode, Repetition, walk_nodes
 from twinlake.schema.partition_values import (
     parse_partition_value,
     partition_array,
@@ -210,7 +211,9 @@ __all__ = [
     "Geometry",
     "Interval",
     "Map",
+    "ParquetNode",
     "Primitive",
+    "Repetition",
     "SchemaViolation",
     "Struct",
     "StructField",
@@ -276,6 +279,7 @@ __all__ = [
     "unescape_path_name",
     "unsupported_type_changes",
     "walk_fields",
+    "walk_nodes",
     "walk_types",
     "widen_column",
     "with_type_change",

@@ -1,0 +1,313 @@
+"""The rules of icebergCompatV1, V2 and V3."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinlake.compat import change_rules as change
+from twinlake.compat import file_rules as files
+from twinlake.compat import footer_rules as footers
+from twinlake.compat import kernel_reading as kernel
+from twinlake.compat import property_rules as properties
+from twinlake.compat import protocol_rules as protocol
+from twinlake.compat import schema_rules as schema
+from twinlake.compat import spark_reading as spark
+from twinlake.compat.rows import KERNEL, SPARK, SPEC, rows
+from twinlake.compat.rule import Rule, Scope
+
+__all__ = ["BASE_ROWS"]
+
+_ALL: Final = "ICV1 ICV2 ICV3"
+_REWRITE: Final = "Rewrite the file, as twinlake upgrade does."
+
+_PROTOCOL: Final = (
+    *rows(
+        "01",
+        _ALL,
+        "The protocol is on writer version 7 and lists the feature",
+        protocol.feature_is_listed,
+        reason="Writers that do not know the promise must be kept from breaking it.",
+        fix="Switch the property on; that adds the feature to the protocol.",
+        subclass="MISSING_REQUIRED_TABLE_FEATURE",
+    ),
+    *rows(
+        "02",
+        _ALL,
+        "Column mapping is supported",
+        protocol.column_mapping_is_supported,
+        reason="Iceberg finds columns by id, and column mapping is what gives them ids.",
+        fix="Add the feature columnMapping to the protocol.",
+        subclass="MISSING_REQUIRED_TABLE_FEATURE",
+        profiles={KERNEL: kernel.column_mapping_is_readable},
+    ),
+    *rows(
+        "03",
+        _ALL,
+        "Column mapping is in mode name or id",
+        properties.mode_is("name", "id"),
+        reason="Without mapping the columns have no ids.",
+        fix="Set delta.columnMapping.mode to name; new tables may take id.",
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={
+            SPARK: properties.mode_is("name", "id", any_case=True),
+            KERNEL: kernel.mode_is("name", "id"),
+        },
+    ),
+    *rows(
+        "04",
+        _ALL,
+        "No other version is on",
+        properties.other_versions_are_off,
+        reason="The versions ask for contradicting things.",
+        fix="Set the property of the version you do not want to false in the same step.",
+        subclass="VERSION_MUTUAL_EXCLUSIVE",
+        profiles={KERNEL: kernel.other_versions_are_off},
+    ),
+    *rows(
+        "05",
+        "ICV1 ICV2",
+        "Deletion vectors are not in use",
+        {
+            "ICV1": protocol.deletion_vectors_are_unsupported,
+            "ICV2": protocol.deletion_vectors_are_off,
+        },
+        reason="Iceberg v2 cannot read Delta's deletion vectors: deleted rows would come back.",
+        fix="Set delta.enableDeletionVectors to false, then purge the table.",
+        subclass="DELETION_VECTORS_SHOULD_BE_DISABLED",
+        profiles={
+            SPARK: spark.deletion_vectors_are_and_were_off,
+            KERNEL: kernel.deletion_vectors_are_unsupported,
+        },
+    ),
+    *rows(
+        "06",
+        "ICV1 ICV2",
+        "No live file has a deletion vector",
+        files.files_have_no_vectors,
+        reason="Rows that a deletion vector hides would come back on the Iceberg side.",
+        fix="Purge them: REORG TABLE ... APPLY (PURGE).",
+        scope=Scope.COMMIT,
+        subclass="DELETION_VECTORS_NOT_PURGED",
+        # Delta Spark has the name of this error and nothing that raises it.
+        profiles={SPARK: None, KERNEL: None},
+    ),
+)
+
+_COLUMNS: Final = (
+    *rows(
+        "07",
+        "ICV1",
+        "No column is an array, a map or void",
+        schema.no_collections,
+        reason="The first version does not give ids to elements, keys and values.",
+        fix="Drop the column or use icebergCompatV2.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+    ),
+    *rows(
+        "07",
+        "ICV2 ICV3",
+        "Every type is one that Iceberg has",
+        {"ICV2": schema.allowed_types(2), "ICV3": schema.allowed_types(3)},
+        reason="There is no Iceberg type to map it to.",
+        fix="Drop the column or change its type.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+        own={
+            "ICV2": {KERNEL: kernel.types_are_known(2)},
+            "ICV3": {KERNEL: kernel.types_are_known(3)},
+        },
+    ),
+    *rows(
+        "08",
+        "ICV2 ICV3",
+        "Partition columns have types that Iceberg partitions by",
+        schema.partition_types,
+        reason="Iceberg keeps partition values in their binary form, and has none for other types.",
+        fix="Partition the table by another column.",
+        subclass="UNSUPPORTED_PARTITION_DATA_TYPE",
+        profiles={KERNEL: kernel.partition_types},
+    ),
+    *rows(
+        "13",
+        "ICV2 ICV3",
+        "Every column, element, key and value has an id of its own",
+        schema.ids_are_whole,
+        reason="Iceberg finds elements, keys and values by id, too.",
+        fix="Give every one an id and raise delta.columnMapping.maxColumnId to the highest.",
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={KERNEL: kernel.mapping_is_not_halved},
+    ),
+    *rows(
+        "15",
+        _ALL,
+        "Recorded type changes are ones that Iceberg can do",
+        schema.type_changes_suit_iceberg,
+        reason="Old files hold the old type, and Iceberg readers cannot promote it.",
+        fix="Rewrite the files that hold the old type and drop the feature typeWidening.",
+        subclass="UNSUPPORTED_TYPE_WIDENING",
+        profiles={KERNEL: kernel.type_changes_suit_iceberg},
+    ),
+    *rows(
+        "16",
+        "ICV1 ICV2",
+        "No column is a geometry or a geography",
+        schema.no_geospatial,
+        reason="Iceberg has shapes from its third version on.",
+        fix="Drop the column or use icebergCompatV3.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+    ),
+    *rows(
+        "17",
+        _ALL,
+        "No column is an interval",
+        schema.no_intervals,
+        reason="Iceberg has no intervals.",
+        fix="Drop the column or store it as a number.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+    ),
+)
+
+_THIRD: Final = (
+    *rows(
+        "18",
+        "ICV3",
+        "Row tracking is on",
+        properties.row_tracking_is_on,
+        reason="Iceberg v3 keeps an id and a last change for every row.",
+        fix="Set delta.enableRowTracking to true; existing files get row ids first.",
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={KERNEL: kernel.row_tracking_is_on},
+    ),
+    *rows(
+        "19",
+        "ICV3",
+        "The version is switched on before row tracking",
+        change.row_tracking_comes_later,
+        reason="Delta Spark cannot carry row ids that are older than the Iceberg metadata, and the "
+        "kernel switches the version on for new tables only; the protocol asks for neither.",
+        fix="Switch row tracking off first, or judge by the profile spec.",
+        scope=Scope.CHANGE,
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={SPEC: None, KERNEL: kernel.promise_comes_first},
+    ),
+    *rows(
+        "20",
+        "ICV3",
+        "The version stays on",
+        change.third_version_stays_on,
+        reason="What it wrote, row ids and deletion vectors, cannot be read as an older Iceberg.",
+        fix="Leave it on, or copy the rows to a new table.",
+        scope=Scope.CHANGE,
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={KERNEL: kernel.promise_is_kept},
+        leaving=True,
+    ),
+    *rows(
+        "21",
+        "ICV3",
+        "Column defaults are literals of their type",
+        schema.defaults_are_literals,
+        reason="Iceberg stores the value of a default, not an expression.",
+        fix="Write the default as a literal, or drop it.",
+        profiles={KERNEL: kernel.defaults_are_literals},
+    ),
+    *rows(
+        "22",
+        "ICV3",
+        "Row ids in files carry the field ids that Iceberg reserves for them",
+        footers.row_tracking_ids,
+        reason="Iceberg readers find the ids of rows by these two numbers.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        profiles={KERNEL: None},
+    ),
+)
+
+_CHANGES: Final = tuple(
+    rows(
+        "09",
+        _ALL,
+        "Partition columns keep their names and their order",
+        change.partition_names_stay,
+        reason="The Iceberg side has the partitions of the old files under the old names.",
+        fix="Keep the partition columns, or create a new table.",
+        scope=Scope.CHANGE,
+        subclass="REPLACE_TABLE_CHANGE_PARTITION_NAMES",
+        # The kernel has a place for this check and nothing in it.
+        profiles={KERNEL: None},
+    )
+)
+
+_FILES: Final = (
+    *rows(
+        "10",
+        _ALL,
+        "Statistics of every added file have numRecords",
+        files.files_have_row_counts,
+        reason="Iceberg manifests need the number of rows of every file.",
+        fix="Write statistics, also where delta.dataSkippingNumIndexedCols is 0.",
+        scope=Scope.COMMIT,
+        profiles={KERNEL: kernel.files_have_statistics},
+    ),
+    *rows(
+        "11",
+        _ALL,
+        "Files hold the partition columns",
+        {
+            "ICV1": footers.partitions_come_last,
+            "ICV2": footers.partitions_are_in_the_files,
+            "ICV3": footers.partitions_are_in_the_files,
+        },
+        reason="Iceberg reads partition columns from the files like any other.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        profiles={KERNEL: None},
+    ),
+    *rows(
+        "12",
+        "ICV2 ICV3",
+        "Files hold timestamps as 64-bit numbers",
+        footers.no_int96,
+        reason="Iceberg has no 96-bit timestamps.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        profiles={KERNEL: None},
+    ),
+    *rows(
+        "14",
+        _ALL,
+        "Every node of a file has the field id of its column",
+        footers.field_ids_are_right,
+        reason="Iceberg finds columns in files by field id, and by nothing else.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        profiles={KERNEL: None},
+    ),
+    *rows(
+        "24",
+        _ALL,
+        "Files hold as many rows as their statistics say",
+        footers.row_counts_agree,
+        reason="The number in the manifest is the one that Iceberg answers count(*) with.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        profiles={KERNEL: None},
+    ),
+    *rows(
+        "25",
+        _ALL,
+        "The footer of every file can be read",
+        footers.footers_are_readable,
+        reason="Nothing can be promised of a file that cannot be read.",
+        fix="Restore the file, or take it out of the table.",
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        profiles={KERNEL: None},
+    ),
+)
+
+BASE_ROWS: Final[tuple[Rule, ...]] = (*_PROTOCOL, *_COLUMNS, *_THIRD, *_CHANGES, *_FILES)

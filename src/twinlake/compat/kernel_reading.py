@@ -1,0 +1,353 @@
+"""The rules as the Java kernel 4.4.0 reads them, its gaps and faults included.
+
+A table that other engines write through the kernel has to pass what it asks for, and need not do
+more. Measured on the kernel itself; none of this leaks into the reading of the protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from twinlake.compat.compats import COMPATS
+from twinlake.compat.facts import schema_facts
+from twinlake.compat.java_literals import is_java_literal_of
+from twinlake.compat.map_keys import matched_fields
+from twinlake.compat.property_rules import (
+    CHANGE_DATA_FEED_KEY,
+    ROW_TRACKING,
+    ROW_TRACKING_KEY,
+    mode_finding,
+    property_finding,
+)
+from twinlake.compat.protocol_rules import ALLOWED, COLUMN_MAPPING, DELETION_VECTORS
+from twinlake.compat.rule import Finding
+from twinlake.compat.schema_rules import (
+    bad_defaults,
+    collated_columns,
+    is_outside,
+    is_partition_type,
+    name_finding,
+    type_finding,
+    types_outside,
+    unsuitable_changes,
+)
+from twinlake.schema import (
+    GENERATION_EXPRESSION_KEY,
+    ID_KEY,
+    IDENTITY_EXPLICIT_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+    INVARIANTS_KEY,
+    MODE_KEY,
+    PHYSICAL_NAME_KEY,
+    Array,
+    ColumnPath,
+    DataType,
+    Map,
+    Struct,
+    render_path,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from twinlake.compat.facts import FieldFact
+    from twinlake.compat.rule import Case, Check
+    from twinlake.protocol import Metadata, Protocol
+
+__all__ = [
+    "base_is_on",
+    "change_data_feed_is_off",
+    "column_mapping_is_readable",
+    "defaults_are_literals",
+    "deletion_vectors_are_unsupported",
+    "disallowed_features",
+    "files_have_statistics",
+    "key_structs_stay_equal",
+    "mapping_is_not_halved",
+    "mode_is",
+    "no_generated_columns",
+    "no_identity_columns",
+    "no_invariants",
+    "other_versions_are_off",
+    "partition_types",
+    "physical_names",
+    "promise_comes_first",
+    "promise_is_kept",
+    "promise_stays_as_it_is",
+    "row_tracking_is_off",
+    "row_tracking_is_on",
+    "type_changes_suit_iceberg",
+    "types_are_known",
+]
+
+#: What the kernel allows beyond the list of the protocol.
+_TOLERATED: Final = frozenset(("checkpointProtection", "typeWidening-preview", "catalogManaged"))
+_IDENTITY: Final = (IDENTITY_START_KEY, IDENTITY_STEP_KEY, IDENTITY_EXPLICIT_KEY)
+
+
+def _flag(metadata: Metadata, key: str) -> bool:
+    """Java's reading of a boolean: any spelling of true, but no blanks around it."""
+    return metadata.get(key).lower() == "true"
+
+
+def _reader_supports(protocol: Protocol, name: str, legacy: int = 3) -> bool:
+    """Features of readers and writers are looked up on the reader's side alone."""
+    if protocol.min_reader_version >= 3:
+        return name in (protocol.reader_features or ())
+    return protocol.min_reader_version >= legacy
+
+
+def _is_set_up(case: Case, key: str) -> bool:
+    """Whether the kernel would set the property by itself: new or replaced table, key absent."""
+    subject = case.subject
+    return (subject.creates or subject.replaces) and key not in subject.metadata.configuration
+
+
+def column_mapping_is_readable(case: Case) -> Iterator[Finding]:
+    """Column mapping, on the reader's side."""
+    protocol = case.subject.protocol
+    if not _reader_supports(protocol, COLUMN_MAPPING, legacy=2):
+        yield Finding(
+            path=COLUMN_MAPPING,
+            found=f"protocol {protocol}",
+            wanted="columnMapping for readers",
+            message="the protocol does not tell readers of column mapping",
+        )
+
+
+def mode_is(*modes: str) -> Check:
+    """The mode, in any case of its letters."""
+
+    def check(case: Case) -> Iterator[Finding]:
+        if case.subject.metadata.get(MODE_KEY).lower() not in modes and not _is_set_up(
+            case, MODE_KEY
+        ):
+            yield mode_finding(case, modes)
+
+    return check
+
+
+def other_versions_are_off(case: Case) -> Iterator[Finding]:
+    """The other two versions are off."""
+    for other in COMPATS.values():
+        is_other = not other.is_writer and other is not case.compat
+        if is_other and _flag(case.subject.metadata, other.key):
+            yield property_finding(case, other.key, "false", "but only one version can be on")
+
+
+def base_is_on(case: Case) -> Iterator[Finding]:
+    """The promise below is on."""
+    base = COMPATS[case.compat.base or ""]
+    if not _flag(case.subject.metadata, base.key) and not _is_set_up(case, base.key):
+        yield property_finding(case, base.key, "true", f"and {case.compat} stands on {base}")
+
+
+def row_tracking_is_on(case: Case) -> Iterator[Finding]:
+    """Row tracking is on and listed."""
+    if not _flag(case.subject.metadata, ROW_TRACKING_KEY) and not _is_set_up(
+        case, ROW_TRACKING_KEY
+    ):
+        yield property_finding(case, ROW_TRACKING_KEY, "true", f"and {case.compat} needs it")
+    if ROW_TRACKING not in (case.subject.protocol.writer_features or ()):
+        yield Finding(
+            path=ROW_TRACKING,
+            found="not listed",
+            wanted="listed in writerFeatures",
+            message=f"feature {ROW_TRACKING} is missing, and {case.compat} needs it",
+        )
+
+
+def _off(key: str) -> Check:
+    def check(case: Case) -> Iterator[Finding]:
+        if _flag(case.subject.metadata, key):
+            yield property_finding(case, key, "false", f"and {case.compat} does not allow it")
+
+    return check
+
+
+change_data_feed_is_off: Final = _off(CHANGE_DATA_FEED_KEY)
+row_tracking_is_off: Final = _off(ROW_TRACKING_KEY)
+
+
+def deletion_vectors_are_unsupported(case: Case) -> Iterator[Finding]:
+    """Neither the protocol nor the one before it has deletion vectors; the property is not read."""
+    subject = case.subject
+    states = [subject.after] if subject.before is None else [subject.after, subject.before]
+    if any(_reader_supports(state.protocol, DELETION_VECTORS) for state in states):
+        yield Finding(
+            path=DELETION_VECTORS,
+            found="supported, now or before",
+            wanted="not supported",
+            message=f"the protocol has deletionVectors, which {case.compat} does not allow",
+        )
+
+
+def disallowed_features(case: Case) -> Iterator[Finding]:
+    """The list of allowed features, longer than the protocol's, in any case of the letters."""
+    allowed = {name.lower() for name in ALLOWED[case.compat.feature] | _TOLERATED}
+    for name in sorted(case.subject.protocol.feature_names):
+        if name.lower() not in allowed:
+            yield Finding(
+                path=name,
+                found="supported",
+                wanted="not supported",
+                message=f"feature {name} is not among those that {case.compat} allows",
+            )
+
+
+def types_are_known(version: int) -> Check:
+    """Types on the list. Collations pass, except where the schema could not even be parsed."""
+    minded = is_outside(version)
+
+    def check(case: Case) -> Iterator[Finding]:
+        yield from types_outside(case, minded, "a type that the kernel knows")
+        for path, name in collated_columns(case):
+            if path[-1] == "key":
+                yield type_finding(case, path, f"string collate {name}", "string")
+
+    return check
+
+
+def partition_types(case: Case) -> Iterator[Finding]:
+    """Partition columns by their name in small letters, looked up exactly."""
+    metadata = case.subject.metadata
+    columns = {column.name: column for column in metadata.schema}
+    for name in metadata.partition_columns:
+        column = columns.get(name.lower())
+        if column is None:
+            message = f"partition column {name.lower()} is not found in the schema"
+            yield type_finding(case, (name,), name, "a name in small letters", message)
+        elif not is_partition_type(column.type):
+            yield type_finding(case, (name,), str(column.type), "a type without parts")
+
+
+def _is_halved(fact: FieldFact) -> bool:
+    return (ID_KEY in fact.field.metadata) != (PHYSICAL_NAME_KEY in fact.field.metadata)
+
+
+def mapping_is_not_halved(case: Case) -> Iterator[Finding]:
+    """A field has both an id and a physical name, or neither, and is then given both."""
+    for fact in schema_facts(case.subject.metadata).misnamed:
+        if _is_halved(fact):
+            yield name_finding(fact)
+
+
+def physical_names(case: Case) -> Iterator[Finding]:
+    """As the protocol has it, except that fields with neither id nor name are given both."""
+    for fact in schema_facts(case.subject.metadata).misnamed:
+        if ID_KEY in fact.field.metadata or PHYSICAL_NAME_KEY in fact.field.metadata:
+            yield name_finding(fact)
+
+
+def type_changes_suit_iceberg(case: Case) -> Iterable[Finding]:
+    """The history of types, where the reader's side has the feature."""
+    names = ("typeWidening", "typeWidening-preview")
+    if any(_reader_supports(case.subject.protocol, name) for name in names):
+        return unsuitable_changes(case)
+    return ()
+
+
+def _no_key(keys: tuple[str, ...], what: str) -> Check:
+    def check(case: Case) -> Iterator[Finding]:
+        for fact in schema_facts(case.subject.metadata).fields_with(*keys):
+            # Below arrays and maps nobody looks.
+            if not fact.in_collection:
+                where = render_path(fact.path)
+                held = ", ".join(key for key in keys if key in fact.field.metadata)
+                message = f"column {where} has {held} in its metadata"
+                yield Finding(path=where, found=held, wanted=f"no {what}", message=message)
+
+    return check
+
+
+no_invariants: Final = _no_key((INVARIANTS_KEY,), "invariant")
+no_generated_columns: Final = _no_key((GENERATION_EXPRESSION_KEY,), "generation expression")
+# A part of the three keys is refused as inconsistent, all of them as an identity column.
+no_identity_columns: Final = _no_key(_IDENTITY, "identity column")
+
+
+def files_have_statistics(case: Case) -> Iterator[Finding]:
+    """Statistics are there; what they hold is not looked at."""
+    for add in case.subject.adds:
+        if add.stats is None:
+            message = f"file {add.path} has no statistics"
+            yield Finding(path=add.path, found="none", wanted="statistics", message=message)
+
+
+def _switch(case: Case) -> tuple[bool, bool]:
+    """Whether the promise was made before and is made now, on a table that is not replaced."""
+    subject, key = case.subject, case.compat.key
+    now = _flag(subject.metadata, key)
+    if subject.before is None or subject.replaces:
+        return now, now
+    return _flag(subject.before.metadata, key), now
+
+
+def _switch_finding(case: Case, *, on: bool) -> Finding:
+    told = (
+        "can be switched on only when the table is created"
+        if on
+        else "cannot be switched off again"
+    )
+    return Finding(
+        path=case.compat.key,
+        found="true" if on else "not true",
+        wanted="not true" if on else "true",
+        message=f"{case.compat} {told}",
+    )
+
+
+def promise_comes_first(case: Case) -> Iterator[Finding]:
+    """Not switched on for a table that exists, unless it is replaced."""
+    if _switch(case) == (False, True):
+        yield _switch_finding(case, on=True)
+
+
+def promise_is_kept(case: Case) -> Iterator[Finding]:
+    """Not switched off for a table that exists, unless it is replaced."""
+    if _switch(case) == (True, False):
+        yield _switch_finding(case, on=False)
+
+
+def promise_stays_as_it_is(case: Case) -> Iterator[Finding]:
+    """Neither of the two."""
+    yield from promise_comes_first(case)
+    yield from promise_is_kept(case)
+
+
+def key_structs_stay_equal(case: Case) -> Iterator[Finding]:
+    """Structs that are keys, or keys of maps inside keys, stay equal to the last comment."""
+    before, after = case.subject.before, case.subject.metadata
+    if before is not None and before.metadata.schema_string != after.schema_string:
+        for path, old, new in _unequal_keys(before.metadata.schema, after.schema, ()):
+            where = render_path(path)
+            message = f"the struct {where} is the key of a map and changes"
+            found = str(new) if str(new) != str(old) else "other metadata"
+            yield Finding(path=where, found=found, wanted=str(old), message=message)
+
+
+def _unequal_keys(
+    old: DataType, new: DataType, path: ColumnPath
+) -> Iterator[tuple[ColumnPath, DataType, DataType]]:
+    """Every map is looked at, wherever it is, and its key compared only if it is a struct."""
+    match old, new:
+        case Struct(), Struct():
+            for was, now in matched_fields(old, new):
+                yield from _unequal_keys(was.type, now.type, (*path, now.name))
+        case Array(element), Array(other):
+            yield from _unequal_keys(element, other, (*path, "element"))
+        case Map(), Map():
+            here = (*path, "key")
+            if not (isinstance(old.key, Struct) and isinstance(new.key, Struct)):
+                yield from _unequal_keys(old.key, new.key, here)
+            elif old.key != new.key:
+                yield here, old.key, new.key
+            yield from _unequal_keys(old.value, new.value, (*path, "value"))
+        case _:
+            pass
+
+
+def defaults_are_literals(case: Case) -> Iterator[Finding]:
+    """Defaults that Java can parse as a value of the type."""
+    yield from bad_defaults(case, is_java_literal_of)

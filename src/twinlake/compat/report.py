@@ -1,0 +1,115 @@
+"""The verdict on a table: for people at a terminal, in a notebook, and for machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from twinlake.compat.registry import RULES
+from twinlake.compat.rendering import SHOWN, Group, render_html, render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.compat.rule import Profile, Violation
+
+__all__ = ["Report", "groups", "summary"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Which rules were asked, and everything that breaks one."""
+
+    compat: str
+    table: str
+    profile: Profile
+    rules: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    files: int = 0
+    """How many footers were looked at."""
+    promised: bool = True
+    """Whether the table makes the promise; if not, it was judged as if it did."""
+    omitted: Mapping[str, int] = field(default_factory=dict)
+    """How many further violations of a rule were found and only counted."""
+
+    def __post_init__(self) -> None:
+        # A plain copy: a view of a mapping cannot be sent to another process.
+        object.__setattr__(self, "omitted", dict(self.omitted))
+
+    @property
+    def ok(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.violations
+
+    @property
+    def count(self) -> int:
+        """How many violations were found, those that were only counted too."""
+        return len(self.violations) + sum(self.omitted.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "compat": self.compat,
+            "table": self.table,
+            "profile": str(self.profile),
+            "promised": self.promised,
+            "ok": self.ok,
+            "rules": list(self.rules),
+            "files": self.files,
+            "violations": [violation.to_dict() for violation in self.violations],
+            **({"omitted": dict(self.omitted)} if self.omitted else {}),
+        }
+
+    def __str__(self) -> str:
+        return render_text(summary(self), groups(self))
+
+    def _repr_html_(self) -> str:
+        return render_html(summary(self), groups(self))
+
+
+def groups(report: Report, shown: int = SHOWN) -> tuple[Group, ...]:
+    """The broken rules in the order in which they were asked, with a few violations of each."""
+    by_rule: dict[str, list[Violation]] = {}
+    for violation in report.violations:
+        by_rule.setdefault(violation.rule, []).append(violation)
+    known = {rule.id: rule for rule in RULES}
+    ranks = {rule: rank for rank, rule in enumerate(report.rules)}
+    found = []
+    for name in sorted(by_rule, key=lambda name: ranks.get(name, len(ranks))):
+        rule, violations = known.get(name), by_rule[name]
+        head = tuple(violations[:shown])
+        found.append(
+            Group(
+                rule=name,
+                title=rule.title if rule else violations[0].message,
+                reason=rule.reason if rule else "",
+                shown=head,
+                count=len(violations) + report.omitted.get(name, 0),
+                fixes=tuple(dict.fromkeys(one.fix for one in head if one.fix)),
+            )
+        )
+    return tuple(found)
+
+
+def summary(report: Report) -> str:
+    """The verdict in a sentence or two."""
+    asked = f"{_number(len(report.rules), 'rule')} asked"
+    if report.files:
+        asked += f", {_number(report.files, 'file')} looked at"
+    asked += f", profile {report.profile}"
+    table = f"Table {report.table}"
+    if report.ok:
+        verdict = f"{table} {'keeps' if report.promised else 'would keep'} {report.compat}"
+        return f"{verdict}: no rule is broken ({asked})."
+    broken = len({violation.rule for violation in report.violations})
+    verdict = (
+        f"{table} {'breaks' if report.promised else 'would break'} {_number(broken, 'rule')} "
+        f"of {report.compat} in {_number(report.count, 'place')} ({asked})."
+    )
+    if report.promised:
+        return verdict
+    return f"{verdict} It does not make the promise yet; this is what stands in the way."
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,155 @@
+"""What a rule is, as data: an id, a scope, a reason and a check that finds every violation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from twinlake.compat.compats import Compat
+    from twinlake.compat.subject import Subject
+    from twinlake.protocol import Metadata
+
+__all__ = [
+    "PROFILE_KEY",
+    "Case",
+    "Check",
+    "Finding",
+    "Profile",
+    "Rule",
+    "Scope",
+    "Violation",
+    "profile_of",
+]
+
+PROFILE_KEY: Final = "twinlake.compat.profile"
+"""The property that says whose reading of the rules a table is judged by."""
+
+
+class Profile(StrEnum):
+    """Whose reading of a rule counts, where the implementations differ."""
+
+    SPEC = "spec"
+    """The protocol and its RFCs, to the letter."""
+    SPARK = "spark"
+    """What Delta Spark enforces."""
+    KERNEL = "kernel"
+    """What the Java kernel enforces, its gaps included."""
+
+
+def profile_of(metadata: Metadata) -> Profile:
+    """Whose reading counts for a table; the specification's, unless it names another."""
+    text = metadata.get(PROFILE_KEY).strip().lower()
+    return Profile(text) if text in set(Profile) else Profile.SPEC
+
+
+class Scope(StrEnum):
+    """What a rule has to look at."""
+
+    METADATA = "metadata"
+    CHANGE = "change"
+    COMMIT = "commit"
+    FOOTER = "footer"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question to a rule: this table, under that promise, by this profile."""
+
+    subject: Subject
+    compat: Compat
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing a check found wrong."""
+
+    path: str
+    """Dotted column path, property key, feature name or file path; "" for the whole table."""
+    found: str
+    wanted: str
+    message: str
+    """A sentence without the full stop."""
+    fix: str = ""
+    """Instead of the fix of the rule, where this finding has a better one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing that is wrong with a table, and the rule that says so."""
+
+    rule: str
+    scope: Scope
+    path: str
+    found: str
+    wanted: str
+    message: str
+    fix: str
+    delta_class: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "rule": self.rule,
+            "scope": str(self.scope),
+            "path": self.path,
+            "found": self.found,
+            "wanted": self.wanted,
+            "message": self.message,
+            "fix": self.fix,
+            **({"delta_class": self.delta_class} if self.delta_class else {}),
+        }
+
+
+Check = Callable[[Case], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One row of the registry."""
+
+    id: str
+    title: str
+    """What a compliant table does, in one line."""
+    reason: str
+    """Why Iceberg needs it."""
+    scope: Scope
+    check: Check
+    profiles: Mapping[Profile, Check | None] = field(default_factory=dict)
+    """Other readings of the rule; None where a profile does not know it."""
+    fix: str
+    subclass: str | None = None
+    """Delta's name for the violation, below ``DELTA_ICEBERG_COMPAT_VIOLATION``."""
+    covers: frozenset[str] = frozenset()
+    """Rules of the promise below that this one is stricter than: where both find the same thing
+    wrong, it is told once."""
+    leaving: bool = False
+    """Whether it is about giving up the promise; only these rules speak when that happens."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profiles", MappingProxyType(dict(self.profiles)))
+
+    def check_for(self, profile: Profile) -> Check | None:
+        """The check as the profile reads the rule."""
+        return self.profiles.get(profile, self.check)
+
+    def violations(self, case: Case) -> Iterable[Violation]:
+        """Everything that breaks the rule."""
+        check = self.check_for(case.profile)
+        for finding in check(case) if check is not None else ():
+            yield Violation(
+                rule=self.id,
+                scope=self.scope,
+                path=finding.path,
+                found=finding.found or "(empty)",
+                wanted=finding.wanted,
+                message=finding.message,
+                fix=finding.fix or self.fix,
+                delta_class=(
+                    f"DELTA_ICEBERG_COMPAT_VIOLATION.{self.subclass}" if self.subclass else None
+                ),
+            )

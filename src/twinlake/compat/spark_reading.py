@@ -1,0 +1,33 @@
+"""The rules as Delta Spark reads them, where it differs from the protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinlake.compat.protocol_rules import DELETION_VECTORS, DELETION_VECTORS_KEY
+from twinlake.compat.rule import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from twinlake.compat.rule import Case
+
+__all__ = ["deletion_vectors_are_and_were_off"]
+
+
+def deletion_vectors_are_and_were_off(case: Case) -> Iterator[Finding]:
+    """Not writable now, nor before the commit: somebody may be writing some at this moment."""
+    subject = case.subject
+    for when, state in (("now", subject.after), ("before", subject.before)):
+        if (
+            state is not None
+            and state.protocol.is_supported(DELETION_VECTORS)
+            and state.metadata.flag(DELETION_VECTORS_KEY)
+        ):
+            yield Finding(
+                path=DELETION_VECTORS_KEY,
+                found=f"true {when}",
+                wanted="false",
+                message=f"deletion vectors are switched on ({when}), "
+                f"which {case.compat} does not allow",
+            )

@@ -1,0 +1,142 @@
+"""What the steps of an upgrade are called, and what a person should know before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from twinlake.compat.target_metadata import lays_out_alike, narrow_columns
+from twinlake.schema import ColumnMappingMode, render_path, walk_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.compat.plan_values import Cost, Goal
+    from twinlake.protocol import Metadata
+
+__all__ = ["convert_text", "drop_text", "switch_text"]
+
+Texts = tuple[str, tuple[str, ...]]
+"""What a step does, and the notes to it."""
+
+_SHOWN: Final = 5
+_SWITCHES: Final[Mapping[str, tuple[str, str]]] = {
+    "delta.enableDeletionVectors": (
+        "deletion vectors",
+        "Deletes and updates write files again from here on.",
+    ),
+    "delta.enableChangeDataFeed": (
+        "the change data feed",
+        "Whoever follows the changes of the table gets no more of them.",
+    ),
+    "delta.enableRowTracking": ("row tracking", "Rows lose the ids they had."),
+}
+_BURDENS: Final[Mapping[str, str]] = {
+    "delta.invariants": "invariants",
+    "delta.generationExpression": "generation expressions",
+    "delta.identity.start": "identity columns",
+    "CURRENT_DEFAULT": "default values",
+}
+_ID_READERS: Final = (
+    "Readers that find columns by physical name (delta-rs does) see nulls in these files until "
+    "they are written again."
+)
+
+
+# Measured with Delta Spark 4.4.
+_FEED_COLUMNS: Final = (
+    "While the change data feed is on, Delta Spark leaves columns without ids (_change_type, "
+    "__is_cdc) in the files that DELETE, UPDATE and MERGE write. The same upgrade mends them."
+)
+
+
+def switch_text(before: Metadata, after: Metadata) -> Texts:
+    """For the step that only sets properties."""
+    off = [texts for key, texts in _SWITCHES.items() if before.flag(key) and not after.flag(key)]
+    notes = [note for _, note in off]
+    parts = [f"switch off {_listed([name for name, _ in off])}"] if off else []
+    constraints = [
+        key.removeprefix("delta.constraints.")
+        for key in before.configuration
+        if key.startswith("delta.constraints.") and key not in after.configuration
+    ]
+    if constraints:
+        parts.append(f"drop the constraints {_listed(constraints)}")
+    old, new = _field_keys(before), _field_keys(after)
+    given_up = [name for key, name in _BURDENS.items() if key in old and key not in new]
+    if given_up:
+        parts.append(f"drop {_listed(given_up)}")
+    if constraints or given_up:
+        notes.append("Writers are no longer asked to keep these rules.")
+    what = " and ".join(parts) if parts else "set the properties that the promise depends on"
+    return _sentence(what), tuple(notes)
+
+
+def _field_keys(metadata: Metadata) -> set[str]:
+    return {key for _, field in walk_fields(metadata.schema) for key in field.metadata}
+
+
+def convert_text(before: Metadata, after: Metadata, goal: Goal, cost: Cost) -> Texts:
+    """For the step that changes metadata and files together."""
+    parts: list[str] = []
+    notes: list[str] = []
+    if before.column_mapping_mode != after.column_mapping_mode:
+        old, new = before.column_mapping_mode, after.column_mapping_mode
+        parts.append(f"find columns by {new} instead of {_found_by(old)}")
+    if goal.compat.is_writer and not _same_names(before, after):
+        parts.append("name columns col-<id> in files")
+    narrow = [render_path(path) for path in narrow_columns(before.schema)]
+    if narrow and not narrow_columns(after.schema):
+        parts.append(f"make {_listed(narrow)} int")
+    if before.schema != after.schema and not parts:
+        parts.append("give ids to array elements, map keys and map values")
+    if goal.base.is_enabled(after) and not goal.base.is_enabled(before):
+        parts.append(f"set {goal.base.key} to true")
+    if cost.files:
+        parts.append(f"write {_files(cost.files)} again")
+    if cost.listed:
+        parts.append(f"commit {_files(cost.listed)} again as they are")
+        if not lays_out_alike(before, after):
+            notes.append(_ID_READERS)
+    if not goal.sets_writer_flag and after.flag("delta.enableChangeDataFeed"):
+        notes.append(_FEED_COLUMNS)
+    return _sentence(", ".join(parts)), tuple(notes)
+
+
+def _found_by(mode: ColumnMappingMode) -> str:
+    return "their display name" if mode is ColumnMappingMode.NONE else f"{mode}"
+
+
+def _same_names(before: Metadata, after: Metadata) -> bool:
+    def names(metadata: Metadata) -> list[object]:
+        return [
+            field.metadata.get("delta.columnMapping.physicalName")
+            for _, field in walk_fields(metadata.schema)
+        ]
+
+    return names(before) == names(after)
+
+
+def drop_text(name: str, *, truncates: bool) -> Texts:
+    """For the step that takes a feature out of the protocol."""
+    if truncates:
+        return (
+            f"Drop the feature {name} and the history that needs it",
+            ("Versions from before can no longer be read, nor restored.",),
+        )
+    return f"Drop the feature {name}", ()
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) <= 1:
+        return "".join(names)
+    if len(names) > _SHOWN:
+        return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,71 @@
+"""What the rules look at: a table, what it was before, and the files of a commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from twinlake.actions import AddFile
+    from twinlake.protocol import Metadata, Protocol
+    from twinlake.schema import ParquetNode
+
+__all__ = ["FileFooter", "State", "Subject"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Metadata and protocol of one version."""
+
+    metadata: Metadata
+    protocol: Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFooter:
+    """What the footer of a data file says, next to what the log says of the file."""
+
+    add: AddFile
+    root: ParquetNode | None
+    """None where the footer cannot be read; then ``problem`` says why."""
+    num_rows: int = 0
+    problem: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path as the log spells it."""
+        return self.add.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A table as it would be after a commit, or as it is.
+
+    What is not known is left at its default, and the rules about it have nothing to say: without
+    ``before`` there is no change to judge, without ``footers`` no file.
+    """
+
+    after: State
+    before: State | None = None
+    """None for a new table, and where only the present is judged."""
+    creates: bool = False
+    """Whether the commit creates the table."""
+    replaces: bool = False
+    """Whether the commit puts another table in the place of this one."""
+    adds: Sequence[AddFile] = ()
+    """The files the commit adds."""
+    vectors: int = 0
+    """How many live files hide rows by a deletion vector, once the commit is done."""
+    footers: Sequence[FileFooter] = ()
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata that is judged."""
+        return self.after.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol that is judged."""
+        return self.after.protocol

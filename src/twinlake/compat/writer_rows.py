@@ -1,0 +1,225 @@
+"""The rules of icebergWriterCompatV1 and V3."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinlake.compat import change_rules as change
+from twinlake.compat import kernel_reading as kernel
+from twinlake.compat import property_rules as properties
+from twinlake.compat import protocol_rules as protocol
+from twinlake.compat import schema_rules as schema
+from twinlake.compat.rows import KERNEL, SPARK, SPEC, rows
+from twinlake.compat.rule import Rule, Scope
+
+__all__ = ["WRITER_ROWS"]
+
+_BOTH: Final = "IWC1 IWC3"
+_UNSEEN: Final = "An Iceberg writer knows nothing of it and would break it."
+
+_PROTOCOL: Final = (
+    *rows(
+        "01",
+        _BOTH,
+        "Readers are told of column mapping",
+        protocol.reader_knows_column_mapping,
+        reason="Iceberg finds columns by id, and column mapping is what gives them ids.",
+        fix="Add the feature columnMapping to the protocol.",
+        subclass="MISSING_REQUIRED_TABLE_FEATURE",
+        # The kernel asks the promise below for the features that both need.
+        profiles={KERNEL: None},
+        covers="02",
+    ),
+    *rows(
+        "02",
+        _BOTH,
+        "The protocol is on writer version 7",
+        protocol.writer_version_is_seven,
+        reason="Only writer version 7 can list the features of the promise.",
+        fix="Switch the property on; that raises the protocol.",
+        subclass="MISSING_REQUIRED_TABLE_FEATURE",
+        profiles={KERNEL: None},
+        covers="01",
+    ),
+    *rows(
+        "03",
+        _BOTH,
+        "The protocol lists the promise and the one it stands on",
+        protocol.promises_are_listed,
+        reason="Writers that do not know the promise must be kept from breaking it.",
+        fix="Switch the property on; that adds both features to the protocol.",
+        subclass="MISSING_REQUIRED_TABLE_FEATURE",
+        profiles={KERNEL: protocol.promise_is_listed},
+        covers="01",
+    ),
+    *rows(
+        "10",
+        _BOTH,
+        "Every supported feature is on the list of the promise",
+        protocol.disallowed_features,
+        reason="An Iceberg writer follows none of Delta's features, so each has to be known to be "
+        "harmless.",
+        fix="Drop the feature.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        profiles={KERNEL: kernel.disallowed_features},
+    ),
+    *rows(
+        "17",
+        _BOTH,
+        "None of the features that are ruled out by name is supported",
+        protocol.features_named_apart,
+        reason="Iceberg writers cannot keep up defaults, collations and variants of this version.",
+        fix="Create a new table without the feature; it cannot be dropped.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        # The kernel's list of allowed features says it.
+        profiles={KERNEL: None},
+    ),
+)
+
+_PROPERTIES: Final = (
+    *rows(
+        "04",
+        _BOTH,
+        "The promise it stands on is on",
+        properties.base_is_on,
+        reason="What Iceberg cannot read it cannot write either.",
+        fix="Set the property to true in the same step.",
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={KERNEL: kernel.base_is_on},
+    ),
+    *rows(
+        "05",
+        _BOTH,
+        "Column mapping is in mode id",
+        properties.mode_is("id"),
+        reason="Iceberg writers write field ids and choose names as they like.",
+        fix="Create the table in mode id; twinlake upgrade moves an existing table.",
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={KERNEL: kernel.mode_is("id")},
+        covers="03",
+    ),
+    *rows(
+        "12",
+        _BOTH,
+        "The change data feed is off",
+        properties.change_data_feed_is_off,
+        reason=_UNSEEN,
+        fix="Set delta.enableChangeDataFeed to false.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        profiles={KERNEL: kernel.change_data_feed_is_off},
+    ),
+    *rows(
+        "13",
+        _BOTH,
+        "There are no CHECK constraints",
+        properties.no_constraints,
+        reason=_UNSEEN,
+        fix="Drop the constraint.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+    ),
+    *rows(
+        "16",
+        "IWC1",
+        "Row tracking is off",
+        properties.row_tracking_is_off,
+        reason="Iceberg v2 writers give rows no ids.",
+        fix="Set delta.enableRowTracking to false, or use icebergWriterCompatV3.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        profiles={KERNEL: kernel.row_tracking_is_off},
+    ),
+)
+
+_COLUMNS: Final = (
+    *rows(
+        "06",
+        _BOTH,
+        "Physical names are col-<id>",
+        schema.physical_names,
+        reason="A column that an Iceberg writer adds has an id and nothing else to be named by.",
+        fix="twinlake upgrade gives the columns their names and rewrites the files.",
+        subclass="WRONG_REQUIRED_TABLE_PROPERTY",
+        profiles={KERNEL: kernel.physical_names},
+    ),
+    *rows(
+        "07",
+        _BOTH,
+        "No column is a byte or a short",
+        schema.no_small_integers,
+        reason="Iceberg has no integers below 32 bits, and its writers would store larger ones.",
+        fix="Widen the column: ALTER TABLE ... ALTER COLUMN ... TYPE INT.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+    ),
+    *rows(
+        "08",
+        _BOTH,
+        "Every type is one that Iceberg writers have",
+        {
+            "IWC1": schema.allowed_types(2, everything=True),
+            "IWC3": schema.allowed_types(3, everything=True),
+        },
+        reason="An Iceberg writer has no type to write the column with.",
+        fix="Drop the column or change its type.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+        # The kernel leaves types to the promise below.
+        profiles={KERNEL: None},
+        covers={"IWC1": "07 16 17", "IWC3": "07 17"},
+    ),
+    *rows(
+        "11",
+        _BOTH,
+        "No column has an invariant",
+        schema.no_invariants,
+        reason=_UNSEEN,
+        fix="Remove delta.invariants from the metadata of the column; NOT NULL may stay.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        profiles={KERNEL: kernel.no_invariants},
+    ),
+    *rows(
+        "14",
+        _BOTH,
+        "There are no identity columns",
+        schema.no_identity_columns,
+        reason="An Iceberg writer would not know the next number.",
+        fix="Remove the keys delta.identity.* from the metadata of the column.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        profiles={KERNEL: kernel.no_identity_columns},
+    ),
+    *rows(
+        "15",
+        _BOTH,
+        "There are no generated columns",
+        schema.no_generated_columns,
+        reason=_UNSEEN,
+        fix="Remove delta.generationExpression from the metadata of the column.",
+        subclass="INCOMPATIBLE_TABLE_FEATURE",
+        profiles={KERNEL: kernel.no_generated_columns},
+    ),
+)
+
+_CHANGES: Final = (
+    *rows(
+        "09",
+        _BOTH,
+        "Structs that serve as map keys stay as they are",
+        change.map_keys_keep_their_structs,
+        reason="Iceberg compares keys as they were written and cannot read them in another shape.",
+        fix="Leave the key as it is; add a new column, or drop the map.",
+        scope=Scope.CHANGE,
+        # The kernel asks for it in the first version only.
+        own={"IWC1": {KERNEL: kernel.key_structs_stay_equal}, "IWC3": {KERNEL: None}},
+    ),
+    *rows(
+        "19",
+        # The kernel has such a check for the third version as well, and never calls it.
+        "IWC1",
+        "The promise is made when the table is created, and kept",
+        kernel.promise_stays_as_it_is,
+        reason="The kernel has no way to bring an existing table there; the protocol allows it.",
+        fix="Judge by the profile spec, or replace the table.",
+        scope=Scope.CHANGE,
+        profiles={SPEC: None, SPARK: None},
+        leaving=True,
+    ),
+)
+
+WRITER_ROWS: Final[tuple[Rule, ...]] = (*_PROTOCOL, *_PROPERTIES, *_COLUMNS, *_CHANGES)
