@@ -14,7 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinlake.actions import AddFile
-from twinlake.schema import Struct, physical_schema, render_partition_value, to_arrow
+from twinlake.compat import enabled_compats
+from twinlake.schema import (
+    Array,
+    Map,
+    Struct,
+    physical_schema,
+    render_partition_value,
+    to_arrow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +45,9 @@ def write_file(table: Table, folder: Path, rows: Sequence[Row]) -> AddFile:
     """Write rows of one partition under physical names and ids; returns the action to commit."""
     metadata = table.metadata
     partitions = metadata.partition_columns
-    logical = Struct(tuple(f for f in table.schema if f.name not in partitions))
+    # Iceberg looks for partition columns in the files, so promises about it put them there.
+    left_out = () if enabled_compats(metadata) else partitions
+    logical = Struct(tuple(f for f in table.schema if f.name not in left_out))
     physical = physical_schema(logical, metadata.column_mapping_mode)
     schema = to_arrow(physical, field_ids=metadata.column_mapping_mode != "none")
     columns = [
@@ -62,13 +72,28 @@ def write_file(table: Table, folder: Path, rows: Sequence[Row]) -> AddFile:
 
 
 def _physical(value: Any, logical: Any, physical: Any) -> Any:
-    """Struct values by physical names; arrays and maps of structs are not needed so far."""
-    if not isinstance(logical, Struct) or value is None:
-        return value
-    return {
-        p.name: _physical(value.get(f.name), f.type, p.type)
-        for f, p in zip(logical, physical, strict=True)
-    }
+    """Struct values by physical names, also inside arrays and maps."""
+    if value is None:
+        return None
+    match logical:
+        case Struct():
+            return {
+                p.name: _physical(value.get(f.name), f.type, p.type)
+                for f, p in zip(logical, physical, strict=True)
+            }
+        case Array():
+            return [_physical(item, logical.element, physical.element) for item in value]
+        case Map():
+            pairs = value.items() if isinstance(value, dict) else value
+            return [
+                (
+                    _physical(k, logical.key, physical.key),
+                    _physical(v, logical.value, physical.value),
+                )
+                for k, v in pairs
+            ]
+        case _:
+            return value
 
 
 def _statistics(data: pa.Table) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from twinlake.actions import AddFile
 from twinlake.log.deletion_vectors import read_dv
 from twinlake.runtime import Executor, InProcess, Rewriter, RewriteRequest
 from twinlake.schema import (
+    Array,
+    Map,
     Struct,
     parse_partition_value,
     physical_name,
@@ -61,12 +63,23 @@ def _rows_in(snapshot: Snapshot, add: AddFile) -> list[Row]:
 
 
 def _logical(value: Any, logical: Any, physical: Any) -> Any:
-    if not isinstance(logical, Struct) or value is None:
-        return value
-    return {
-        f.name: _logical(value.get(p.name), f.type, p.type)
-        for f, p in zip(logical, physical, strict=True)
-    }
+    if value is None:
+        return None
+    match logical:
+        case Struct():
+            return {
+                f.name: _logical(value.get(p.name), f.type, p.type)
+                for f, p in zip(logical, physical, strict=True)
+            }
+        case Array():
+            return [_logical(item, logical.element, physical.element) for item in value]
+        case Map():
+            return [
+                (_logical(k, logical.key, physical.key), _logical(v, logical.value, physical.value))
+                for k, v in value
+            ]
+        case _:
+            return value
 
 
 @dataclass(frozen=True)

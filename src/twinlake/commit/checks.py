@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import AddCDCFile, AddFile, action_name, check_readable
+from twinlake.commit.compat_check import Evidence, compat_refusal
 from twinlake.commit.row_tracking import (
     assigns_row_ids,
     is_fresh,
@@ -43,6 +44,8 @@ class Draft:
     """Live files without row ids; counted when row tracking is switched on."""
     system_domains: frozenset[str] = frozenset()
     """System domains that this transaction may write."""
+    evidence: Evidence = field(default_factory=Evidence)
+    """The files that the table's promises about Iceberg are judged by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Violation:
     code: Code = Code.COMMIT_INVALID
     delta_class: str | None = None
     fix: str = ""
+    error: TwinlakeError | None = None
+    """What to raise, where this is all that is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +336,18 @@ def _readable(draft: Draft) -> Iterator[Violation]:
             yield Violation(message=f"a malformed {action_name(action)} action ({error})")
 
 
+def _promises(draft: Draft) -> Iterator[Violation]:
+    error = compat_refusal(draft.change, draft.evidence)
+    if error is not None:
+        yield Violation(
+            message=f"{error.what.rstrip('.')}: {error.why.rstrip('.')}",
+            code=error.code,
+            delta_class=error.delta_class,
+            fix=error.fix,
+            error=error,
+        )
+
+
 CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-01", name="one of a kind", run=_single),
     CommitCheck(id="CMT-02", name="first version is complete", run=_first_version),
@@ -346,6 +363,7 @@ CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-12", name="features are kept", run=_features_kept),
     CommitCheck(id="CMT-13", name="row tracking is complete", run=_row_tracking),
     CommitCheck(id="CMT-14", name="every action can be read again", run=_readable),
+    CommitCheck(id="CMT-15", name="promises about Iceberg are kept", run=_promises),
 )
 """Every check, in the order its findings are reported."""
 
@@ -358,6 +376,8 @@ def run_checks(draft: Draft, checks: Iterable[CommitCheck] = CHECKS) -> None:
 
 
 def _error(draft: Draft, found: list[tuple[str, Violation]]) -> TwinlakeError:
+    if len(found) == 1 and found[0][1].error is not None:
+        return found[0][1].error
     codes = {violation.code for _, violation in found}
     classes = [violation.delta_class for _, violation in found if violation.delta_class]
     fixes = list(dict.fromkeys(violation.fix for _, violation in found if violation.fix))
@@ -369,9 +389,10 @@ def _error(draft: Draft, found: list[tuple[str, Violation]]) -> TwinlakeError:
         rule=found[0][0],
         delta_class=classes[0] if classes else None,
         fields={
+            **{k: v for _, one in found if one.error for k, v in one.error.fields.items()},
             "violations": [
                 {"check": check, "message": violation.message, "code": str(violation.code)}
                 for check, violation in found
-            ]
+            ],
         },
     )

@@ -71,6 +71,11 @@ class CommitOptions:
     system_domains: frozenset[str] = frozenset()
     """The ``delta.*`` domains this commit may write."""
     checks: tuple[CommitCheck, ...] = CHECKS
+    trusted_files: bool = False
+    """Whether the added files were written by our own writers for this very commit.
+
+    Otherwise their footers are read where the table makes promises about Iceberg.
+    """
     rules: tuple[ConflictRule, ...] = RULES
     context: Context = field(default_factory=client_context)
     max_attempts: int = 10_000

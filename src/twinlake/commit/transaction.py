@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.actions import Metadata, Protocol, SetTransaction, decode_lines, encode_lines
 from twinlake.commit.change import Base, Change, assemble
 from twinlake.commit.checks import Draft, run_checks
+from twinlake.commit.compat_check import Promises, Witness
 from twinlake.commit.conflicts import Refused, follow
 from twinlake.commit.grounds import missed_winner
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, FileKey
     from twinlake.commit.change import Body
+    from twinlake.commit.checks import CommitCheck
     from twinlake.commit.operation import Operation
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
@@ -92,6 +94,7 @@ class Transaction:
         self._reads = ReadSet()
         self._read_columns: list[pa.ChunkedArray] = []
         self._done = False
+        self._witness = Witness(home, self._runtime.executor, trusted=options.trusted_files)
 
     @classmethod
     def for_new_table(
@@ -231,6 +234,9 @@ class Transaction:
             draft = self._draft(change, current)
             if attempts == 1:
                 change = _with_implied_reads(change, draft.live)
+                if current is not None and Promises.of(change).made:
+                    # Every file was looked at: one that comes in meanwhile was not.
+                    change = replace(change, reads=replace(change.reads, whole_table=True))
                 draft = replace(draft, change=change)
             run_checks(draft, self._options.checks)
             body = self._assemble(change, txn_id)
@@ -261,6 +267,13 @@ class Transaction:
                     winner.version, winner.actions, modified_ms=winner.modified_ms
                 )
             self._pause(attempts)
+
+    def rehearse(self, checks: Iterable[CommitCheck]) -> None:
+        """Raise what these checks have against the commit as it would be tried now.
+
+        For operations that take several commits: the first is not made if the last cannot be.
+        """
+        run_checks(self._draft(self._change(), self._snapshot), checks)
 
     def _change(self) -> Change:
         """The transaction as a value, with protocol and metadata made fit for each other."""
@@ -351,6 +364,7 @@ class Transaction:
             live=live,
             untracked_files=untracked,
             system_domains=self._options.system_domains,
+            evidence=self._witness.evidence(change, current, live),
         )
 
     def _assemble(self, change: Change, txn_id: str) -> Body:

@@ -36,12 +36,17 @@ if TYPE_CHECKING:
     from twinlake.log.columns import adds_from, removes_from
     from twinlake.log.commit_history import CommitRecord, history, version_at
     from twinlake.log.compaction import write_compaction
+    from twinlake.log.footer_nodes import FooterNodes, read_nodes
     from twinlake.log.footer_stats import Footer, read_footer, stats_json
+    from twinlake.log.parquet_footer import footer_bytes
     from twinlake.log.stats_columns import StatsColumn, StatsColumns
     from twinlake.log.timestamps import parse_timestamp, render_timestamp
 
 _LAZY = {
     "BatchStats": "batch_stats",
+    "FooterNodes": "footer_nodes",
+    "read_nodes": "footer_nodes",
+    "footer_bytes": "parquet_footer",
     "Footer": "footer_stats",
     "read_footer": "footer_stats",
     "stats_json": "footer_stats",
@@ -78,6 +83,7 @@ __all__ = [
     "CommitRecord",
     "Counters",
     "Footer",
+    "FooterNodes",
     "Snapshot",
     "SnapshotCache",
     "StatsColumn",
@@ -90,6 +96,7 @@ __all__ = [
     "cleanup_log",
     "commit_key",
     "first_snapshot",
+    "footer_bytes",
     "has_table",
     "history",
     "is_v2_checkpoint",
@@ -101,6 +108,7 @@ __all__ = [
     "read_commit_info",
     "read_footer",
     "read_last_checkpoint",
+    "read_nodes",
     "removes_from",
     "render_timestamp",
     "stats_json",

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log.batch_stats import BatchStats, Bounds
-from twinlake.log.parquet_footer import level_histograms
+from twinlake.log.parquet_footer import footer_bytes, level_histograms
 from twinlake.log.stats_columns import StatsColumn, StatsColumns
 from twinlake.log.stats_values import Kind, kind_of, lower, upper
 from twinlake.schema import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchStats", "Footer", "StatsColumns", "footer_stats", "read_footer", "stats_json"]
 
-_TRAILER: Final = 8
-# More than most footers, so that one read gets them whole.
-_TAIL: Final = 1 << 16
-_MAGIC: Final = b"PAR1"
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 _PARQUET_JAVA: Final = re.compile(r"parquet-mr version 1\.(\d+)\.")
 _PARQUET_CPP: Final = "parquet-cpp"
@@ -66,7 +62,7 @@ def read_footer(store: Store, key: str) -> Footer:
         source: Any = (
             store.local_path(key)
             if isinstance(store, OnDisk)
-            else pa.BufferReader(_footer_bytes(store, key, meta.size))
+            else pa.BufferReader(_footer(store, key, meta.size))
         )
         return Footer(metadata=pq.read_metadata(source), size=meta.size)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -79,12 +75,8 @@ def read_footer(store: Store, key: str) -> Footer:
         ) from error
 
 
-def _footer_bytes(store: Store, key: str, size: int) -> bytes:
-    tail = store.read_range(key, max(0, size - _TAIL), min(size, _TAIL))
-    length = int.from_bytes(tail[-_TRAILER:-4], "little") + _TRAILER
-    if tail[-4:] != _MAGIC or length > size:
-        raise ValueError("it has no Parquet footer")
-    return tail if length <= len(tail) else store.read_range(key, size - length, length)
+def _footer(store: Store, key: str, size: int) -> bytes:
+    return footer_bytes(size, lambda start, length: store.read_range(key, start, length))
 
 
 def stats_json(

@@ -1,4 +1,4 @@
-"""What a Parquet footer says of its column chunks, read by ourselves.
+"""What a Parquet footer says, read by ourselves: its bytes, its fields, its column chunks.
 
 pyarrow can tell too, but its accessors end the whole process (a C++ exception nobody catches) when
 the footer of a damaged file makes no sense. The footer is Thrift in the compact protocol, of which
@@ -13,13 +13,23 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Chunk", "column_chunks", "level_histograms"]
+__all__ = [
+    "TAIL",
+    "TRAILER",
+    "Chunk",
+    "ThriftReader",
+    "column_chunks",
+    "footer_bytes",
+    "level_histograms",
+]
 
 _MAX_DEPTH: Final = 32
 _MAGIC: Final = b"PAR1"
-_TRAILER: Final = 8
-# More than the footer of most checkpoints, so that one read gets it whole.
-_TAIL: Final = 1 << 16
+_ENCRYPTED: Final = b"PARE"
+TRAILER: Final = 8
+"""Behind the footer: its length and the magic number."""
+TAIL: Final = 1 << 16
+"""More than the footer of most checkpoints, so that one read gets it whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +43,31 @@ class Chunk:
 
 def column_chunks(size: int, read: Callable[[int, int], bytes]) -> tuple[Chunk, ...]:
     """All column chunks of a file of ``size`` bytes, of which ``read`` gives a range."""
-    tail = read(max(0, size - _TAIL), _TAIL)
-    length = int.from_bytes(tail[-_TRAILER:-4], "little") + _TRAILER
+    footer = footer_bytes(size, read)
+    try:
+        # Field numbers of parquet.thrift: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
+        groups = ThriftReader(footer[:-TRAILER]).struct().get(4, [])
+        return tuple(_chunk(column[3]) for group in groups for column in group[1])
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"its footer is damaged: {error!r}") from error
+
+
+def footer_bytes(size: int, read: Callable[[int, int], bytes], *, guess: int = TAIL) -> bytes:
+    """The footer of a file of ``size`` bytes with the trailer behind it.
+
+    ``guess`` is how much to read at first; a footer that is longer takes a second read.
+    """
+    tail = read(max(0, size - guess), min(guess, size))
+    if tail[-4:] == _ENCRYPTED:
+        raise ValueError("its footer is encrypted")
+    length = int.from_bytes(tail[-TRAILER:-4], "little") + TRAILER
     if tail[-4:] != _MAGIC or length > size:
         raise ValueError("it has no Parquet footer")
     if length > len(tail):
         tail = read(size - length, length)
-    try:
-        # Field numbers of parquet.thrift: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
-        groups = _Reader(tail[-length:-_TRAILER]).struct().get(4, [])
-        return tuple(_chunk(column[3]) for group in groups for column in group[1])
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"its footer is damaged: {error!r}") from error
+        if len(tail) != length or tail[-4:] != _MAGIC:
+            raise ValueError("it has no Parquet footer")
+    return tail[-length:]
 
 
 def level_histograms(footer: bytes) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -56,7 +79,7 @@ def level_histograms(footer: bytes) -> tuple[tuple[tuple[int, ...], ...], ...]:
     # ColumnMetaData.size_statistics.definition_level_histogram.
     return tuple(
         tuple(tuple(column[3].get(16, {}).get(3, ())) for column in group[1])
-        for group in _Reader(footer[4:-_TRAILER]).struct().get(4, [])
+        for group in ThriftReader(footer[4:-TRAILER]).struct().get(4, [])
     )
 
 
@@ -65,26 +88,38 @@ def _chunk(meta: dict[int, Any]) -> Chunk:
     return Chunk(tuple(part.decode() for part in meta[3]), int(meta[5]), nulls)
 
 
-class _Reader:
+class ThriftReader:
+    """Any struct of the compact protocol as plain values, by field number."""
+
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = 0
+        self.at = 0
+        """Where the next byte is."""
         self._depth = 0
 
+    def field(self, previous: int) -> tuple[int, int] | None:
+        """Number and type of the next field of a struct; None at its end."""
+        header = self._byte()
+        if not header:
+            return None
+        # The number is a step from the one before, or follows by itself if the step is long.
+        number = previous + (header >> 4) if header >> 4 else self._signed()
+        return number, header & 0x0F
+
     def struct(self) -> dict[int, Any]:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise ValueError("its footer nests too deep")
+        """All fields of a struct."""
+        self._enter()
         fields: dict[int, Any] = {}
         number = 0
         while header := self._byte():
             # The number is a step from the one before, or follows by itself if the step is long.
             number = number + (header >> 4) if header >> 4 else self._signed()
-            fields[number] = self._value(header & 0x0F)
+            fields[number] = self.value(header & 0x0F)
         self._depth -= 1
         return fields
 
-    def _value(self, kind: int) -> Any:
+    def value(self, kind: int) -> Any:
+        """A value of that type."""
         match kind:
             case 1 | 2:
                 return kind == 1
@@ -106,22 +141,30 @@ class _Reader:
     def _list(self) -> list[Any]:
         header = self._byte()
         size = self._unsigned() if header >> 4 == 15 else header >> 4
-        if size > len(self._data) - self._at:
+        if size > len(self._data) - self.at:
             raise ValueError(f"its footer claims a list of {size}")
         kind = header & 0x0F
+        self._enter()
         # Booleans take a byte each in a list, while as fields the type says it all.
-        return [self._byte() == 1 if kind in (1, 2) else self._value(kind) for _ in range(size)]
+        found = [self._byte() == 1 if kind in (1, 2) else self.value(kind) for _ in range(size)]
+        self._depth -= 1
+        return found
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ValueError("its footer nests too deep")
 
     def _byte(self) -> int:
-        value = self._data[self._at]
-        self._at += 1
+        value = self._data[self.at]
+        self.at += 1
         return value
 
     def _bytes(self, length: int) -> bytes:
-        found = self._data[self._at : self._at + length]
+        found = self._data[self.at : self.at + length]
         if len(found) != length:
             raise ValueError("its footer ends too early")
-        self._at += length
+        self.at += length
         return found
 
     def _unsigned(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import Operation, OperationName
+from twinlake.compat import completed
 from twinlake.errors import Code, UserError
 from twinlake.protocol import canonical_key, parse_properties
 from twinlake.schema import (
@@ -56,7 +57,10 @@ def _operation(operation: OperationName, /, **parameters: Any) -> Operation:
 
 
 def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alteration:
-    """Set properties; all wrong ones are reported at once."""
+    """Set properties, and what Iceberg promises among them let a writer set besides.
+
+    All wrong ones are reported at once.
+    """
     parsed = parse_properties(properties)
     refuse_kept_properties(parsed)
     constraints = sorted(key for key in parsed if key.startswith(CONSTRAINT_PREFIX))
@@ -70,7 +74,7 @@ def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alte
             fields={"keys": constraints},
         )
     return Alteration(
-        metadata.with_configuration(parsed),
+        completed(metadata, metadata.with_configuration(parsed), given=parsed),
         _operation(OperationName.SET_TBLPROPERTIES, properties=dict(sorted(parsed.items()))),
     )
 
@@ -90,7 +94,7 @@ def unset_properties(metadata: Metadata, keys: Iterable[str], *, if_exists: bool
             fields={"missing": missing},
         )
     return Alteration(
-        metadata.with_configuration({}, remove=wanted),
+        completed(metadata, metadata.with_configuration({}, remove=wanted), given=wanted),
         _operation(OperationName.UNSET_TBLPROPERTIES, properties=wanted, ifExists=if_exists),
     )
 

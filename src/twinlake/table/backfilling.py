@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
 
-__all__ = ["ENABLEMENT_TAGS", "backfill_row_ids", "wants_backfill"]
+__all__ = ["ENABLEMENT_TAGS", "backfill_row_ids", "is_enablement", "wants_backfill"]
 
 ENABLEMENT_TAGS: Final = {"rowTrackingEnablementOnly": "true"}
 """The tags of the commit that sets ``delta.enableRowTracking`` after a backfill."""
@@ -46,6 +46,13 @@ def wants_backfill(snapshot: Snapshot, wanted: Metadata) -> bool:
     if snapshot.metadata.flag(_ENABLED) or not wanted.flag(_ENABLED):
         return False
     return bool(snapshot.add_files()["base_row_id"].null_count)
+
+
+def is_enablement(before: Metadata, after: Metadata) -> bool:
+    """Whether nothing but row tracking is switched on."""
+    return before.with_configuration({_ENABLED: "true"}) == after.with_configuration(
+        {_ENABLED: "true"}
+    )
 
 
 def backfill_row_ids(

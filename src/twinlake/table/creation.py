@@ -8,6 +8,7 @@ import msgspec
 
 from twinlake.actions import DomainMetadata
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.compat import completed
 from twinlake.errors import Code, UserError
 from twinlake.protocol import Metadata, parse_properties
 from twinlake.schema import (
@@ -20,7 +21,7 @@ from twinlake.schema import (
     resolve_path,
     type_at,
 )
-from twinlake.table.mapping import mapped, refuse_kept_properties
+from twinlake.table.mapping import mapped, refuse_kept_properties, with_mapping_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,8 +85,12 @@ def new_metadata(
     name: str | None,
     description: str | None,
     runtime: Runtime,
+    replaces: Metadata | None = None,
 ) -> Metadata:
-    """The metadata of a table that is to be made: checked, with ids and physical names."""
+    """The metadata of a table that is to be made: checked, with ids and physical names.
+
+    ``replaces`` is the metadata of the table in whose place it comes.
+    """
     struct = parse_ddl(schema) if isinstance(schema, str) else schema
     if not isinstance(struct, Struct):
         raise UserError(
@@ -97,7 +102,7 @@ def new_metadata(
     refuse_kept_properties(parsed)
     if cluster_by:
         parsed.setdefault("delta.feature.clustering", "supported")
-    metadata = Metadata(
+    asked = Metadata(
         id=str(runtime.ids.uuid()),
         name=name,
         description=description,
@@ -106,8 +111,13 @@ def new_metadata(
         configuration=parsed,
         created_time=runtime.clock.now_ms(),
     )
+    metadata = completed(None, asked)
+    if replaces is not None:
+        metadata = with_mapping_of(replaces, metadata)
     check_schema(
-        struct, mode=metadata.column_mapping_mode, partition_columns=metadata.partition_columns
+        metadata.schema,
+        mode=metadata.column_mapping_mode,
+        partition_columns=metadata.partition_columns,
     )
     return mapped(None, metadata, runtime.ids)
 

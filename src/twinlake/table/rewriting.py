@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["discard", "narrow_files", "rewrite"]
 
-_TAIL: Final = 1 << 16
-_TRAILER: Final = 8
 _MAGIC: Final = b"PAR1"
 
 
@@ -140,10 +138,12 @@ class _IsNarrow:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from twinlake.log import footer_bytes
+
         path, size = file
         home, key = resolve(self.store, path)
         try:
-            footer = _footer(home, key, size)
+            footer = footer_bytes(size, lambda at, length: home.read_range(key, at, length))
             found = pq.read_schema(pa.BufferReader(_MAGIC + footer))
         except (pa.ArrowException, ValueError):
             # What cannot be judged is written again, which is always right.
@@ -156,14 +156,6 @@ class _IsNarrow:
             if column is not None and not _is_same(column.type, field.type):
                 return True
         return False
-
-
-def _footer(store: Store, key: str, size: int) -> bytes:
-    tail = store.read_range(key, max(0, size - _TAIL), _TAIL)
-    length = int.from_bytes(tail[-_TRAILER:-4], "little") + _TRAILER
-    if tail[-4:] != _MAGIC or length > size:
-        raise ValueError("it has no Parquet footer")
-    return tail[-length:] if length <= len(tail) else store.read_range(key, size - length, length)
 
 
 def _field_id(field: Any) -> int | None:

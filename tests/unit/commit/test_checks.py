@@ -231,7 +231,8 @@ def test_draft_is_refused(case: Case) -> None:
 
 
 def test_every_check_has_a_case() -> None:
-    assert {case.check for case in CASES} == {check.id for check in CHECKS}
+    # CMT-15 raises an error of its own kind and has a module of its own.
+    assert {case.check for case in CASES} | {"CMT-15"} == {check.id for check in CHECKS}
 
 
 GOOD = {

@@ -134,7 +134,21 @@ def test_twinlake_promises_only_known_features() -> None:
         protocol.check_read_write()
 
 
-@pytest.mark.parametrize("name", ["icebergCompatV2", "icebergWriterCompatV1", "catalogManaged"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "icebergWriterCompatV1",
+        "icebergWriterCompatV3",
+    ],
+)
+def test_twinlake_writes_what_promises_something_to_iceberg(name: str) -> None:
+    assert write_blockers(Protocol(3, 7, (), ()).with_feature(name)) == ()
+
+
+@pytest.mark.parametrize("name", ["catalogManaged", "collations", "variantShredding"])
 def test_twinlake_does_not_write_what_it_does_not_enforce(name: str) -> None:
     protocol = Protocol(3, 7, (), ()).with_feature(name)
     assert name in write_blockers(protocol)

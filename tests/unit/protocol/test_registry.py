@@ -44,8 +44,8 @@ v2Checkpoint                 RW 3 7 yes yes yes yes
 icebergCompatV1              W  0 7 yes yes no  no
 icebergCompatV2              W  0 7 yes yes no  no
 icebergCompatV3              W  0 7 yes yes no  no
-icebergWriterCompatV1        W  0 7 no  no  no  no
-icebergWriterCompatV3        W  0 7 no  no  no  no
+icebergWriterCompatV1        W  0 7 yes no  no  no
+icebergWriterCompatV3        W  0 7 yes no  no  no
 clustering                   W  0 7 no  no  no  no
 allowColumnDefaults          W  0 7 no  no  no  no
 inCommitTimestamp            W  0 7 yes yes yes no

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from twinlake.commit.plans.figures import physical_rows as rows_by_stats
+from twinlake.compat import enabled_compats
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ class TableRules:
     @staticmethod
     def of(metadata: Metadata) -> TableRules:
         """The rules of a table."""
-        vectors = metadata.flag("delta.enableDeletionVectors")
+        # Such tables may not have them in use; whoever sets the property all the same gets none.
+        forbidden = any(compat.version < 3 for compat in enabled_compats(metadata))
+        vectors = metadata.flag("delta.enableDeletionVectors") and not forbidden
         return TableRules(
             mode=Mode.DELETION_VECTORS if vectors else Mode.COPY_ON_WRITE,
             change_data=metadata.flag("delta.enableChangeDataFeed"),

@@ -235,7 +235,8 @@ def _replace(how: Creation, spark: SparkSession, asked: Definition, target: _Tar
     settings = settings_of(spark, target.location)
     old = table.metadata
     kept = {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
-    metadata = _metadata(spark, asked, {**settings.default_properties, **kept}, table.runtime)
+    defaults = {**settings.default_properties, **kept}
+    metadata = _metadata(spark, asked, defaults, table.runtime, replaces=old)
     if metadata.flag("delta.enableRowTracking"):
         own = {k: old.configuration[k] for k in _ROW_ID_COLUMNS if k in old.configuration}
         metadata = metadata.with_configuration(own)
@@ -258,7 +259,12 @@ def _replace(how: Creation, spark: SparkSession, asked: Definition, target: _Tar
 
 
 def _metadata(
-    spark: SparkSession, asked: Definition, defaults: Mapping[str, str], runtime: Runtime
+    spark: SparkSession,
+    asked: Definition,
+    defaults: Mapping[str, str],
+    runtime: Runtime,
+    *,
+    replaces: Metadata | None = None,
 ) -> Metadata:
     schema = table_schema(spark, asked.columns)
     names = {column.name.casefold() for column in asked.columns}
@@ -277,6 +283,7 @@ def _metadata(
         name=None,
         description=asked.comment,
         runtime=runtime,
+        replaces=replaces,
     )
 
 

@@ -28,8 +28,9 @@ from twinlake.commit.plans import (
     positions,
     touched,
 )
-from twinlake.schema import LONG, STRING, StructField
+from twinlake.schema import STRING, StructField
 from twinlake.spark.dml.committing import NewFiles, commit_change, file_target
+from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.writers import write_files
 from twinlake.spark.reading.table_scan import (
     FILE_NUMBER,
@@ -212,7 +213,7 @@ class RowChange:
         frames = [part.select(*names) for part in parts]
         if row_ids:
             ids = materialised_columns(self.snapshot)
-            extra = tuple(StructField(name, LONG) for name in ids)
+            extra = row_id_fields(self.after, ids)
             frames = [
                 part.select(
                     *names,

@@ -48,8 +48,9 @@ def commit_change(
     options: CommitOptions | None = None,
     tags: Mapping[str, str] | None = None,
     txn: tuple[str, int] | None = None,
+    trusted: bool = True,
 ) -> CommitResult | None:
-    """Commit on top of the table.
+    """Commit on top of the table, by default files that our own writers made for it.
 
     None if the application that ``txn`` names wrote this before, or if nothing changes: Delta
     records no empty versions either.
@@ -58,7 +59,7 @@ def commit_change(
     changed = metadata is not None and metadata != table.metadata
     if not actions and not changed and txn is None:
         return None
-    chosen = options or CommitOptions(policy=table.policy)
+    chosen = replace(options or CommitOptions(policy=table.policy), trusted_files=trusted)
     if tags:
         chosen = replace(chosen, tags={**chosen.tags, **tags})
     transaction = Transaction(

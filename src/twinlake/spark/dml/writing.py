@@ -227,6 +227,7 @@ class _Creation:
             policy=settings.policy,
             user_metadata=options.user_metadata,
             system_domains=frozenset({CLUSTERING_DOMAIN}),
+            trusted_files=True,
         )
         transaction = Transaction.for_new_table(
             store, operation, runtime, DEFAULT_HOOKS, options=commit

@@ -22,7 +22,7 @@ from twinlake.log import BatchStats, StatsColumns, stats_json
 from twinlake.schema import HIVE_NULL, Struct, render_partition_path, render_partition_value
 from twinlake.schema import to_arrow as schema_to_arrow
 from twinlake.spark.files.arrow_types import conform
-from twinlake.spark.files.file_layout import Layout
+from twinlake.spark.files.file_layout import Layout, file_tags
 from twinlake.storage import OnDisk, Syncs, encode_path
 
 if TYPE_CHECKING:
@@ -134,8 +134,10 @@ class PartFiles:
         data = pa.RecordBatch.from_arrays(
             [arrays[i] for i in self._layout.kept], schema=self._schema
         )
+        # Not nbytes: it ends the process where Spark sends empty lists inside of others.
+        a_row = max(data.get_total_buffer_size() / data.num_rows, 1.0)
         if not self._layout.partitions:
-            self._write((), data)
+            self._write((), data, a_row)
             return
         keys = [arrays[i] for i in self._layout.partitions]
         order, ends = _groups(keys)
@@ -146,7 +148,7 @@ class PartFiles:
             firsts = [0]
         start = 0
         for first, end in zip(firsts, ends, strict=True):
-            self._write(self._texts(keys, first), data.slice(start, end - start))
+            self._write(self._texts(keys, first), data.slice(start, end - start), a_row)
             start = end
 
     def close(self) -> tuple[AddFile, ...]:
@@ -170,13 +172,16 @@ class PartFiles:
             for key, i in zip(keys, self._layout.partitions, strict=True)
         )
 
-    def _write(self, key: tuple[str | None, ...], data: pa.RecordBatch) -> None:
+    def _write(self, key: tuple[str | None, ...], data: pa.RecordBatch, a_row: float) -> None:
+        """Rows of one partition; ``a_row`` is about how many bytes one of them takes."""
         while data.num_rows:
             file = self._open.pop(key, None) or self._begin(key)
             # Put back at the end: the first one is the one not used for longest.
             self._open[key] = file
-            rows = data.num_rows if self._limit is None else file.room(data, self._limit)
-            file.pend(data.slice(0, rows))
+            rows = data.num_rows
+            if self._limit is not None:
+                rows = min(file.room(a_row, self._limit), rows)
+            file.pend(data.slice(0, rows), a_row)
             data = data.slice(rows)
             if file.is_due(self._limit):
                 self._flush(file)
@@ -253,17 +258,15 @@ class _File:
         """Bytes of the file so far."""
         return int(self._sink.tell())
 
-    def room(self, data: pa.RecordBatch, limit: int) -> int:
-        """How many of these rows fit before the file has about ``limit`` bytes; at least one."""
+    def room(self, a_row: float, limit: int) -> int:
+        """How many rows fit before the file has about ``limit`` bytes; at least one."""
         left = (limit - self.written) / self.ratio - self.pending_bytes
-        a_row = max(data.nbytes / data.num_rows, 1.0)
-        rows: int = data.num_rows
-        return min(max(int(left / a_row) + 1, 1), rows)
+        return max(int(left / a_row) + 1, 1)
 
-    def pend(self, data: pa.RecordBatch) -> None:
+    def pend(self, data: pa.RecordBatch, a_row: float) -> None:
         """Take rows into the row group to come."""
         self._pending.append(data)
-        self.pending_bytes += data.nbytes
+        self.pending_bytes += int(data.num_rows * a_row)
         self.pending_rows += data.num_rows
 
     def is_due(self, limit: int | None) -> bool:
@@ -307,6 +310,7 @@ class _File:
             modification_time=modified,
             data_change=True,
             stats=None if columns is None else stats_json(self._footers[0], columns, self._stats),
+            tags=file_tags(self._files._target),
         )
 
     def abandon(self) -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from twinlake.compat import VERSION_TAG, enabled_compats
 from twinlake.schema import (
+    ID_KEY,
+    LONG,
     VOID,
     Array,
     ColumnMappingMode,
@@ -22,15 +25,16 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from twinlake.protocol import Metadata, Protocol
     from twinlake.spark.files.target import FileTarget
 
-__all__ = ["Layout", "as_optional", "must_materialise"]
+__all__ = ["Layout", "as_optional", "file_tags", "must_materialise", "row_id_fields"]
 
+_ROW_ID_FIELD_IDS: Final = (2147483540, 2147483539)
+"""What Iceberg calls a row's id and the sequence number of its last change."""
 _MATERIALISING: Final = (
-    "delta.enableIcebergCompatV1",
-    "delta.enableIcebergCompatV2",
-    "delta.enableIcebergCompatV3",
     "delta.enableMaterializePartitionColumnsFeature",
     "delta.writePartitionColumnsToParquet",
 )
@@ -47,7 +51,31 @@ def must_materialise(metadata: Metadata, protocol: Protocol | None = None) -> bo
     """
     if protocol is not None and protocol.is_supported("materializePartitionColumns"):
         return True
+    if enabled_compats(metadata):
+        return True
     return any(metadata.flag(key) for key in _MATERIALISING)
+
+
+def file_tags(target: FileTarget) -> dict[str, str | None] | None:
+    """The tags of a new file: which Iceberg promise it was written for, where that is said.
+
+    >>> from twinlake.protocol import Metadata
+    >>> from twinlake.spark.files.target import FileTarget
+    >>> promising = Metadata(configuration={"delta.enableIcebergCompatV2": "true"})
+    >>> file_tags(FileTarget(url="memory://t", metadata=promising))
+    {'ICEBERG_COMPAT_VERSION': '2'}
+    """
+    version = max((compat.version for compat in enabled_compats(target.metadata)), default=0)
+    return {VERSION_TAG: str(version)} if version >= 2 and not target.folder else None
+
+
+def row_id_fields(metadata: Metadata, names: Sequence[str]) -> tuple[StructField, ...]:
+    """The hidden columns of row ids and commit versions, as files hold them."""
+    third = any(compat.version >= 3 for compat in enabled_compats(metadata))
+    return tuple(
+        StructField(name, LONG, metadata={ID_KEY: number} if third else {})
+        for name, number in zip(names, _ROW_ID_FIELD_IDS, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

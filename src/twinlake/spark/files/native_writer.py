@@ -48,7 +48,7 @@ from twinlake.schema import (
     walk_fields,
     walk_types,
 )
-from twinlake.spark.files.file_layout import Layout
+from twinlake.spark.files.file_layout import Layout, file_tags
 from twinlake.spark.session import inner_session
 from twinlake.storage import OnDisk, Syncs, encode_path
 
@@ -260,6 +260,7 @@ def _move(
         modification_time=0 if meta is None else meta.modified_ms,
         data_change=True,
         stats=None if columns is None else stats_json(footer.metadata, columns),
+        tags=file_tags(target),
     )
 
 

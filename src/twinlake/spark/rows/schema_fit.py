@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from twinlake.compat import enabled_compats, is_uniform
 from twinlake.errors import Code, UserError
 from twinlake.runtime import RandomIds
 from twinlake.schema import (
     CURRENT_DEFAULT_KEY,
     EXISTS_DEFAULT_KEY,
-    ID_KEY,
     INVARIANTS_KEY,
-    NESTED_IDS_KEY,
-    PHYSICAL_NAME_KEY,
     VOID,
     Array,
     Map,
@@ -36,7 +34,7 @@ from twinlake.schema import (
     walk_types,
 )
 from twinlake.table.dependents import dependents
-from twinlake.table.mapping import mapped
+from twinlake.table.mapping import mapped, with_known_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,10 +53,7 @@ __all__ = [
 ]
 
 _WIDENING: Final = "delta.enableTypeWidening"
-_COMPAT_FLAGS: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (1, 2, 3))
-_UNIFORM: Final = "delta.universalFormat.enabledFormats"
 _OWN_METADATA: Final = ("delta.", "parquet.field.")
-_MAPPING_KEYS: Final = (ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY)
 _TYPE_MISMATCH: Final = {
     "CHECK constraint": "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH",
     "generated column": "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
@@ -248,7 +243,7 @@ def _replaced(
 ) -> Metadata:
     """The frame's columns, all nullable; those that stay the same keep their mapping."""
     plain = _nullable(_without_bookkeeping(frame_schema))
-    kept = _with_known_mapping(plain, metadata.schema)
+    kept = with_known_mapping(plain, metadata.schema)
     schema = kept if isinstance(kept, Struct) else plain
     names = tuple(
         field.name if (field := schema.get(name)) is not None else name
@@ -271,8 +266,7 @@ def _other_partitioning(
 
 def _reads_as_iceberg(metadata: Metadata) -> bool:
     """Whether an Iceberg schema has to follow, which can widen less."""
-    uniform = "iceberg" in metadata.get(_UNIFORM).lower()
-    return uniform or any(metadata.flag(key) for key in _COMPAT_FLAGS)
+    return is_uniform(metadata) or bool(enabled_compats(metadata))
 
 
 def _differences(current: DataType, merged: DataType, path: ColumnPath) -> Iterator[str]:
@@ -384,37 +378,3 @@ def _nullable_type(kind: DataType) -> DataType:
             return Map(_nullable_type(key), _nullable_type(value))
         case _:
             return kind
-
-
-def _with_known_mapping(new: DataType, old: DataType) -> DataType:
-    """Ids and physical names of fields that keep name and type, as Delta's overwrite keeps them."""
-
-    def same(field: StructField, own: StructField) -> bool:
-        return _shape(field.type) == _shape(own.type)
-
-    match new, old:
-        case Struct(), Struct():
-            fields = []
-            for field in new:
-                own = old.get(field.name)
-                if own is not None:
-                    field = replace(field, type=_with_known_mapping(field.type, own.type))
-                    if same(field, own):
-                        known = {k: own.metadata[k] for k in _MAPPING_KEYS if k in own.metadata}
-                        field = field.with_metadata(**known)
-                fields.append(field)
-            return Struct(tuple(fields))
-        case Array(), Array():
-            return replace(new, element=_with_known_mapping(new.element, old.element))
-        case Map(), Map():
-            key = _with_known_mapping(new.key, old.key)
-            return replace(new, key=key, value=_with_known_mapping(new.value, old.value))
-        case _:
-            return new
-
-
-def _shape(kind: DataType) -> DataType:
-    """The type without nullability and metadata, names folded."""
-    return map_fields(
-        _nullable_type(kind), lambda _, f: replace(f, name=f.name.casefold(), metadata={})
-    )

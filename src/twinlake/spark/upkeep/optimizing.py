@@ -183,6 +183,7 @@ def _carry_out(
             metrics=outcome.metrics,
             options=CommitOptions(policy=table.policy, user_metadata=note),
             tags=outcome.tags,
+            trusted=rewriter is None,
         )
     except CommitUnknown:
         # It may have been a commit: then the files belong to the table.

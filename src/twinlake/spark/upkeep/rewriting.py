@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from twinlake.actions import AddFile
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.schema import (
-    LONG,
     VARIANT,
     VOID,
     ColumnMappingMode,
@@ -38,16 +37,17 @@ from twinlake.schema import (
 )
 from twinlake.spark.dml.committing import clustering_columns, store_target
 from twinlake.spark.files.arrow_writer import compression_of, delete_job
+from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.writers import discard, write_files
 from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
-from twinlake.spark.spark_types import quoted
+from twinlake.spark.spark_types import quoted, spark_type
 from twinlake.storage import OnDisk
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
@@ -188,7 +188,7 @@ class _Job:
                 store,
                 after,
                 protocol=snapshot.protocol,
-                extra=tuple(StructField(name, LONG) for name in ids or ()),
+                extra=row_id_fields(after, ids) if ids is not None else (),
                 clustering=clustering_columns(snapshot),
             ),
             before=before,
@@ -244,7 +244,8 @@ class _Job:
         snapshot: Snapshot = request.snapshot
         found = _only(snapshot.files(), [file.path for file in files])
         scan = Scan(snapshot=snapshot, files=found, row_ids=self.row_ids is not None)
-        columns = [F.col(quoted(field.name)) for field in self.before.schema]
+        both = zip(self.before.schema, self.target.metadata.schema, strict=True)
+        columns = [_as_written(old, new) for old, new in both]
         if self.row_ids is not None:
             ours = (ROW_ID, ROW_COMMIT_VERSION)
             columns += [F.col(a).alias(b) for a, b in zip(ours, self.row_ids, strict=True)]
@@ -260,6 +261,14 @@ class _Job:
             if self._is_partition(field)
         }
         return tuple(msgspec.structs.replace(file, partition_values=values) for file in new)
+
+
+def _as_written(old: StructField, new: StructField) -> Column:
+    """The column in the type it is written in, which may be a wider one."""
+    column = F.col(quoted(old.name))
+    if str(old.type) == str(new.type):
+        return column
+    return column.cast(spark_type(Struct((new,))).fields[0].dataType).alias(old.name)
 
 
 def _stored_name(metadata: Metadata, field: StructField) -> str:
