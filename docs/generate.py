@@ -1,4 +1,4 @@
-"""Write the reference pages from the code: errors, features, properties, the command line.
+"""Write the reference pages from the code: errors, features, properties, rules, the commands.
 
 ``python docs/generate.py`` writes them, ``--check`` only compares and exits with 1 on drift.
 """
@@ -161,12 +161,61 @@ def spark_page() -> str:
     )
 
 
+def compat_page() -> str:
+    """The rules of Iceberg compatibility, promise by promise."""
+    from twinlake.compat import COMPATS, NOT_RULES, PROFILE_KEY
+
+    lines = [
+        "# Rules of Iceberg compatibility",
+        "",
+        "Five table features promise that a table can be read, or read and written, as an Iceberg",
+        "table. These are their rules. Every commit is held to them, `Table.check` and",
+        "`twinlake check` report on them, `twinlake features --explain NAME` tells where a table",
+        "stands; see [how to check a table](../how-to/check-a-table.md).",
+        "",
+        "*Looks at*: `metadata` is the table as it is (schema, properties, protocol), `change`",
+        "what differs from the version before, `commit` what the log says of files, `footer` the",
+        "data files themselves. A flag that is absent, or anything but `true`, is off.",
+        "",
+        "*Profiles*: who reads the rule in another way, and who does not know it. The profile",
+        f"`spec` is the default; `{PROFILE_KEY}` stores the one of a table.",
+    ]
+    for compat in COMPATS.values():
+        lines += ["", *_compat(compat)]
+    lines += ["", "## Numbers without a rule", "", "| id | why |", "|---|---|"]
+    lines += [f"| {name} | {_cell(why)} |" for name, why in NOT_RULES.items()]
+    return "\n".join(lines)
+
+
+def _compat(compat: Any) -> Iterator[str]:
+    from twinlake.compat import RULES
+
+    yield from (f"## {compat.feature}", "", f"Switched on by `{compat.key}`.")
+    if compat.base is not None:
+        yield f"Stands on {compat.base}: all rules of that one count too."
+    yield ""
+    yield "| id | looks at | a table that keeps it | why | how to mend it | profiles |"
+    yield "|---|---|---|---|---|---|"
+    for rule in RULES:
+        if rule.id.startswith(f"{compat.prefix}-"):
+            cells = [rule.title, rule.reason, rule.fix, _readings(rule)]
+            yield f"| {rule.id} | {rule.scope} | {' | '.join(map(_cell, cells))} |"
+
+
+def _readings(rule: Any) -> str:
+    return "; ".join(
+        f"{profile}: {'not asked' if check is None else 'another reading'}"
+        for profile, check in sorted(rule.profiles.items())
+    )
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
+    "compat-rules.md": compat_page,
     "errors.md": error_page,
     "features.md": feature_page,
     "properties.md": property_page,

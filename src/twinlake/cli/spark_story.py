@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.cli.compat_story import compat_story
 from twinlake.cli.output import error_lines
 from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose, View
 from twinlake.errors import Code, UserError
@@ -29,7 +30,7 @@ _CODE: Final = {
 
 
 def spark_story(folder: Path) -> Iterator[View]:
-    """A million rows written, merged and deleted; a view for each step as it is done."""
+    """A million rows written, merged and deleted, then a table made fit for Iceberg writers."""
     from twinlake.spark.local_session import local_session
 
     try:
@@ -42,6 +43,7 @@ def spark_story(folder: Path) -> Iterator[View]:
         return
     try:
         yield from _steps(spark, str(folder / "sales"))
+        yield from compat_story(spark, folder)
     finally:
         session.__exit__(None, None, None)
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import (
+    CHECKS,
+    DEFAULT_HOOKS,
+    CommitOptions,
+    Operation,
+    OperationName,
+    Transaction,
+)
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
 from twinlake.runtime import Runtime, engine_for
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, Metadata, Protocol
     from twinlake.commit import CommitResult, HookWarning
+    from twinlake.compat import Plan, Report
     from twinlake.log import CommitRecord, Snapshot
     from twinlake.schema import Struct
     from twinlake.table.alterations import Alteration
@@ -240,6 +248,31 @@ class Table:
         commits = tuple(r for r in upper.history(high - low) if r.version > low)
         return compare(old._snapshot, new._snapshot, commits)
 
+    def check(
+        self,
+        name: str,
+        files: bool = False,
+        profile: str | None = None,
+        spark: Any = None,
+    ) -> Report:
+        """Which rules of an Iceberg promise this version breaks, all of them at once.
+
+        The table need not make the promise. ``files`` also looks into the footer of every live
+        file, with ``spark`` on its workers. ``profile`` is ``spec``, ``spark`` or ``kernel``; by
+        default the table's own, else ``spec``.
+        """
+        from twinlake.table.checking import check_snapshot
+
+        engine = engine_for(spark)
+        return check_snapshot(
+            self._snapshot,
+            name,
+            files=files,
+            profile=profile,
+            executor=engine.executor if engine is not None else self._runtime.executor,
+            progress=self._runtime.progress,
+        )
+
     # Changing metadata
 
     def set_properties(self, properties: Mapping[str, object]) -> Table:
@@ -247,16 +280,35 @@ class Table:
 
         Row tracking on a table with files hands out row ids to them first, in commits of their own.
         """
-        from twinlake.table.backfilling import ENABLEMENT_TAGS, backfill_row_ids, wants_backfill
+        from twinlake.table.backfilling import (
+            ENABLEMENT_TAGS,
+            backfill_row_ids,
+            is_enablement,
+            wants_backfill,
+        )
 
         change = alterations.set_properties(self.metadata, properties)
         if not wants_backfill(self._snapshot, change.metadata):
             return self._alter(change)
+        self._rehearse(change)
         filled = self._with(
             backfill_row_ids(self._snapshot, policy=self._policy, runtime=self._runtime)
         )
         again = alterations.set_properties(filled.metadata, properties)
-        return filled._alter(again, tags=ENABLEMENT_TAGS)
+        # With the tags other writers go on as if nothing had happened to the table.
+        tags = ENABLEMENT_TAGS if is_enablement(filled.metadata, again.metadata) else None
+        return filled._alter(again, tags=tags)
+
+    def _rehearse(self, change: Alteration) -> None:
+        """Refuse what promises about Iceberg forbid before the first of several commits."""
+        metadata = mapped(self.metadata, change.metadata, self._runtime.ids)
+        transaction = Transaction(
+            self._snapshot,
+            change.operation,
+            self._runtime,
+            options=CommitOptions(policy=self._policy),
+        )
+        transaction.update_metadata(metadata).rehearse(c for c in CHECKS if c.id == "CMT-15")
 
     def unset_properties(self, keys: Iterable[str], *, if_exists: bool = False) -> Table:
         """Unset table properties."""
@@ -396,6 +448,41 @@ class Table:
         snapshot = drop.run()
         CACHE.offer(snapshot)
         return self._with(snapshot, drop.warnings)
+
+    def upgrade(
+        self,
+        target: str,
+        mode: str = "strict",
+        dry_run: bool = False,
+        in_place: bool = False,
+        profile: str = "spec",
+        spark: Any = None,
+        *,
+        give_up: Iterable[str] = (),
+    ) -> Plan:
+        """Bring the table to an Iceberg promise, such as ``icebergWriterCompatV1``.
+
+        ``dry_run`` only tells the plan. In mode ``shared`` the table is laid out for Iceberg
+        writers without the promise about them, so that Delta Spark can go on writing it. Files are
+        written again by ``spark`` where they have to be; ``in_place`` leaves them as they are,
+        which takes field ids on every node of every footer. ``give_up`` names rules for writers
+        that may go: ``constraints``, ``invariants``, ``generatedColumns``, ``identityColumns``,
+        ``defaults``. A plan that waits until history may be deleted is finished by running the
+        same upgrade again.
+        """
+        from twinlake.table.upgrading import upgrade_goal, upgrade_table
+
+        goal = upgrade_goal(
+            target,
+            mode=mode,
+            in_place=in_place,
+            profile=profile,
+            give_up=give_up,
+            policy=self._policy,
+        )
+        return upgrade_table(
+            self, goal, dry_run=dry_run, hooks=DEFAULT_HOOKS, engine=engine_for(spark)
+        )
 
     # Other changes
 

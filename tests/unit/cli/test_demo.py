@@ -83,6 +83,24 @@ def test_restoring_keeps_the_protocol(steps: dict[str, dict[str, Any]]) -> None:
     assert step["protocol"] == steps["deletion_vectors"]["protocol"]
 
 
+def test_a_table_that_breaks_rules_is_upgraded(steps: dict[str, dict[str, Any]]) -> None:
+    refused = steps["compat_refused"]
+    assert refused["error"]["code"] == "TWIN-COMPAT"
+    assert len({v["rule"] for v in refused["report"]["violations"]}) >= 6
+    plan = steps["compat_plan"]["plan"]
+    assert (plan["done"], plan["refused"]) == (False, False)
+    assert [step["kind"] for step in plan["steps"]] == [
+        "switch",
+        "convert",
+        "drop_feature",
+        "promise",
+    ]
+    assert steps["compat_upgrade"]["plan"]["done"] is True
+    assert steps["compat_clean"]["report"]["ok"] is True
+    assert steps["compat_clean"]["report"]["files"] > 0
+    assert steps["compat_clean"]["rows"] == 9_000
+
+
 def test_the_screen_shows_the_lines_and_keeps_to_100_columns(tmp_path: Path) -> None:
     text = lines("demo", "--keep", tmp_path / "kept")
     assert '  {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}' in text

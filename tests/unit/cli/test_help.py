@@ -16,6 +16,8 @@ NOW = [
     "history",
     "files",
     "features",
+    "check",
+    "upgrade",
     "diff",
     "log",
     "alter",

@@ -1,6 +1,7 @@
 """The commands, in the order in which help lists them."""
 
 from twinlake.cli.commands.alter import alter
+from twinlake.cli.commands.check import check
 from twinlake.cli.commands.demo import demo
 from twinlake.cli.commands.diff import diff
 from twinlake.cli.commands.features import features
@@ -10,8 +11,23 @@ from twinlake.cli.commands.log import log
 from twinlake.cli.commands.optimize import optimize
 from twinlake.cli.commands.restore import restore
 from twinlake.cli.commands.show import show
+from twinlake.cli.commands.upgrade import upgrade
 from twinlake.cli.commands.vacuum import vacuum
 
 __all__ = ["COMMANDS"]
 
-COMMANDS = (show, history, files, features, diff, log, alter, restore, optimize, vacuum, demo)
+COMMANDS = (
+    show,
+    history,
+    files,
+    features,
+    check,
+    upgrade,
+    diff,
+    log,
+    alter,
+    restore,
+    optimize,
+    vacuum,
+    demo,
+)

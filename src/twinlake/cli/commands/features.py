@@ -28,7 +28,8 @@ def features(output: Output, place: Place | None, explain: str | None) -> None:
 
     For a table it tells of each feature where its support comes from, whether it is in use and by
     what, and what twinlake can do with it. Support alone can keep out clients that lack the
-    feature, in use or not.
+    feature, in use or not. For a feature of Iceberg compatibility --explain lists its rules, and
+    with a PATH where the table stands with each.
     """
     table = place.open_metadata() if place else None
     if explain is not None:
@@ -188,6 +189,8 @@ def _obstacle(state: dict[str, Any]) -> str:
 
 
 def _explained(feature: Feature, table: Table | None) -> View:
+    from twinlake.cli.compat_view import rule_grid, rule_records
+    from twinlake.compat import COMPATS
     from twinlake.protocol import dependency_closure
 
     record = _record(feature)
@@ -213,10 +216,13 @@ def _explained(feature: Feature, table: Table | None) -> View:
         state = _state(feature.name, table)
         data["table"] = {"location": table.location, "version": table.version, **state}
         facts.append(("here", _here(state)))
-    return View(
-        data=data,
-        blocks=[Heading(feature.name), Prose(feature.description), Facts(tuple(facts))],
-    )
+    blocks: list[Block] = [Heading(feature.name), Prose(feature.description), Facts(tuple(facts))]
+    if feature.name in COMPATS:
+        data["rules"] = records = rule_records(
+            COMPATS[feature.name], table.check(feature.name) if table is not None else None
+        )
+        blocks.append(rule_grid(records))
+    return View(data=data, blocks=blocks)
 
 
 def _here(state: dict[str, Any]) -> str:

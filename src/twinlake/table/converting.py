@@ -1,0 +1,224 @@
+"""The one step of an upgrade that touches files: metadata and files change in the same commit.
+
+By default files are written again for the new names, ids and types. Where they may stay, every one
+of them is committed again with its statistics and partition values under the new names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from twinlake.actions import DomainMetadata
+from twinlake.commit import Operation, OperationName
+from twinlake.compat import VERSION_TAG
+from twinlake.compat.rekeying import renaming
+from twinlake.compat.stages import as_written, converted
+from twinlake.compat.target_metadata import lays_out_alike
+from twinlake.errors import Code, CommitUnknown, UserError
+from twinlake.schema import check_schema
+from twinlake.table.survey import TAGGED_FROM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from twinlake.actions import Action, AddFile
+    from twinlake.commit.plans import Outcome
+    from twinlake.compat import Goal
+    from twinlake.compat.rekeying import Renaming
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
+    from twinlake.runtime import Rewriter, Runtime
+    from twinlake.table.survey import FileSurvey
+
+__all__ = ["UPGRADE_UNIFORM", "Conversion"]
+
+UPGRADE_UNIFORM: Final = "REORG TABLE UPGRADE UNIFORM"
+_LISTS: Final = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}
+_CLUSTERING: Final = "delta.clustering"
+
+
+class Commit(Protocol):
+    """How the caller commits."""
+
+    def __call__(
+        self,
+        operation: Operation,
+        *actions: Action,
+        reads: Iterable[str] = (),
+        reads_table: bool = False,
+        **options: Any,
+    ) -> None:
+        """Commit the actions from the snapshot that was given."""
+        ...
+
+
+class Conversion:
+    """New metadata for a table, and files that fit it."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        goal: Goal,
+        survey: FileSurvey,
+        *,
+        runtime: Runtime,
+        rewriter: Rewriter | None,
+        described: str,
+    ) -> None:
+        self._snapshot = snapshot
+        self._goal = goal
+        self._survey = survey
+        self._runtime = runtime
+        self._rewriter = rewriter
+        self._described = described
+
+    def purge(self, commit: Commit) -> None:
+        """Write the files with hidden rows again, under the metadata as it is."""
+        outcome = self._rewritten(self._snapshot.metadata, stale=())
+        if outcome is not None:
+            operation = Operation(
+                name=OperationName.REORG, parameters={"predicate": [], "applyPurge": True}
+            )
+            self._swap(commit, operation, outcome, outcome.adds)
+
+    def run(self, commit: Commit) -> None:
+        """Change metadata and files."""
+        before = self._snapshot.metadata
+        after = converted(before, self._goal)
+        if after.schema_string != before.schema_string:
+            check_schema(
+                after.schema,
+                mode=after.column_mapping_mode,
+                partition_columns=after.partition_columns,
+            )
+        alike = lays_out_alike(before, after)
+        changes: list[Action] = [self._stated(after)] if after != before else []
+        changes += self._clustering(renaming(before, after)) if not alike else []
+        outcome = None
+        if alike or not self._goal.in_place:
+            outcome = self._rewritten(as_written(after, self._goal), stale=self._survey.stale)
+        self._swap(
+            commit,
+            self._operation(before, after),
+            outcome,
+            [self._tagged(add) for add in outcome.adds] if outcome is not None else (),
+            others=(*changes, *self._listed(before, after, alike=alike)),
+            # Files and metadata must fit each other: one that comes in now must not pass.
+            reads_table=bool(changes),
+        )
+
+    def _stated(self, metadata: Metadata) -> Metadata:
+        """The metadata to commit; the command of Delta also asks for features by name."""
+        return metadata.with_configuration(_LISTS) if self._goal.uniform else metadata
+
+    def _operation(self, before: Metadata, after: Metadata) -> Operation:
+        changed: Mapping[str, str] = {
+            key: value
+            for key, value in sorted(after.configuration.items())
+            if before.configuration.get(key) != value
+        }
+        return Operation(
+            name=UPGRADE_UNIFORM,
+            parameters={
+                "properties": changed,
+                "icebergCompatVersion": self._goal.base.version,
+                "step": self._described,
+            },
+        )
+
+    def _rewritten(self, metadata: Metadata, *, stale: Iterable[str]) -> Outcome | None:
+        """New files in the place of those that are stale or hide rows; nothing is committed."""
+        from twinlake.table.rewriting import rewrite
+
+        hidden = self._snapshot.counters.num_deletion_vectors and not self._goal.hides_rows
+        chosen = frozenset(stale)
+        if not chosen and not hidden:
+            return None
+        if self._rewriter is None:
+            raise UserError(
+                Code.SPARK_REQUIRED,
+                f"{len(chosen) or hidden} file(s) have to be written again.",
+                why=self._described,
+                fix="Pass a SparkSession as spark=.",
+                fields={"files": len(chosen) or hidden},
+            )
+        return rewrite(
+            self._snapshot, self._rewriter, self._runtime, metadata=metadata, stale=chosen
+        )
+
+    def _swap(
+        self,
+        commit: Commit,
+        operation: Operation,
+        outcome: Outcome | None,
+        added: Iterable[AddFile],
+        *,
+        others: Iterable[Action] = (),
+        reads_table: bool = False,
+    ) -> None:
+        from twinlake.table.rewriting import discard
+
+        domains = frozenset({_CLUSTERING})
+        if outcome is None:
+            commit(operation, *others, reads_table=reads_table, system_domains=domains)
+            return
+        try:
+            commit(
+                replace(operation, metrics=outcome.metrics),
+                *others,
+                *outcome.removes,
+                *added,
+                reads=outcome.reads.files,
+                reads_table=reads_table,
+                system_domains=domains,
+                tags=outcome.tags,
+            )
+        except CommitUnknown:
+            # It may have been a commit: then the files belong to the table.
+            raise
+        except Exception:
+            discard(self._snapshot.store, outcome.adds)
+            raise
+
+    def _tagged(self, add: AddFile) -> AddFile:
+        version = self._goal.base.version
+        if version < TAGGED_FROM:
+            return add
+        tags = {**(add.tags or {}), VERSION_TAG: str(version)}
+        return msgspec.structs.replace(add, tags=tags)
+
+    def _listed(self, before: Metadata, after: Metadata, *, alike: bool) -> list[AddFile]:
+        """The files that are committed again as they are, under their new names or with a tag."""
+        if not alike and self._goal.in_place:
+            moved = renaming(before, after)
+            return [self._tagged(moved.add(add)) for add in self._snapshot.adds()]
+        if not self._survey.untagged:
+            return []
+        files = self._snapshot.live_files(self._survey.untagged).values()
+        return [self._tagged(msgspec.structs.replace(a, data_change=False)) for a in files]
+
+    def _clustering(self, moved: Renaming) -> list[Action]:
+        """Clustering names its columns as files do."""
+        domain = self._snapshot.domains.get(_CLUSTERING)
+        if domain is None:
+            return []
+        try:
+            found = msgspec.json.decode(domain.configuration)
+            columns = found["clusteringColumns"]
+            renamed = [
+                list(moved.path(tuple(c))) if isinstance(c, list) else moved.path((c,))[0]
+                for c in columns
+            ]
+        except (msgspec.DecodeError, KeyError, TypeError) as error:
+            raise UserError(
+                Code.COMPAT,
+                "The clustering columns cannot be carried along.",
+                why=f"the domain {_CLUSTERING} cannot be read: {error!r}",
+                fix="Remove the clustering first, or set it again.",
+                fields={"domain": _CLUSTERING},
+            ) from error
+        text = msgspec.json.encode({**found, "clusteringColumns": renamed}).decode()
+        return [DomainMetadata(domain=_CLUSTERING, configuration=text, removed=False)]
