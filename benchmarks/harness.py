@@ -33,6 +33,8 @@ class Sizes:
     small_files: int = 1_000
     updates: int = 20
     update_commits: int = 100
+    wide_columns: int = 5_000
+    footers: int = 4_000
     spark_rows: int = 4_000_000
     spark_changed_rows: int = 2_000_000
     """Of the tables that are deleted from and merged into."""
@@ -51,6 +53,7 @@ QUICK = Sizes(
     commits=100,
     small_files=500,
     updates=10,
+    footers=400,
     spark_rows=400_000,
     spark_changed_rows=200_000,
     spark_large_table=10_000,
@@ -65,6 +68,8 @@ TINY = Sizes(
     small_files=50,
     updates=2,
     update_commits=2,
+    wide_columns=30,
+    footers=20,
 )
 
 

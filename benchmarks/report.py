@@ -80,7 +80,7 @@ def _ratio(row: Row) -> str:
 
 def _bar(row: Row) -> str:
     if row.limit is not None:
-        return f"{row.limit:.0f} {row.unit}"
+        return f"{row.limit:g} {row.unit}"
     return "" if row.bar is None else f"{row.bar:.1f}"
 
 

@@ -22,6 +22,8 @@ BARS = {
     "properties": [1.0],
     "adds": [1.0],
     "update": [1.5],
+    "compat-rules": [],
+    "footers": [],
     "import": [],
 }
 
