@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Disagreement", "Engines", "Side", "frame_of", "replay"]
 
 _AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_CHANGED = ("Inserted", "Updated", "Deleted")
 WRITER = "spark.twinlake.writer"
 _SETTINGS = {
     "spark.twinlake.upgradePolicy": "minimal",
@@ -354,7 +355,10 @@ class Engines:
     def run(self, step: w.Start | w.Step) -> bool:
         """One step on every table; whether it worked. Whatever differs is a ``Disagreement``."""
         self.done.append(step)
+        before = self._copied(self.theirs) if isinstance(step, w.Merge) else None
         theirs = self._attempt(self.theirs, step)
+        if before is not None:
+            self._take_back_if_idle(before)
         for side in self.ours:
             if theirs is not None and _is_stricter(step, theirs):
                 self._try_on_copy(side, step)
@@ -387,10 +391,29 @@ class Engines:
             return error
         return None
 
+    def _copied(self, side: Side) -> Side:
+        """The table at another place."""
+        name = f"{side.writer or 'theirs'} before step {len(self.done)}"
+        copied = replace(side, path=self.folder / name)
+        shutil.copytree(side.path, copied.path)
+        return copied
+
+    def _take_back_if_idle(self, before: Side) -> None:
+        """Go on with the table before a MERGE that changed nothing, and yet was committed.
+
+        Delta Spark writes files again in which rows match, also if no clause takes any of them.
+        """
+        earlier, now = before.table(), self.theirs.table()
+        metrics = now.history(1)[0].operation_metrics or {}
+        changed = [metrics.get(f"numTargetRows{name}") for name in _CHANGED]
+        committed = now.version > earlier.version and earlier.metadata == now.metadata
+        if committed and changed == ["0"] * len(changed):
+            before, self.theirs = self.theirs, before
+        shutil.rmtree(before.path)
+
     def _try_on_copy(self, side: Side, step: w.Step | w.Start) -> None:
         """A step that may work or be refused for the very reason for which Delta refused it."""
-        copied = replace(side, path=side.path.with_name(f"{side.path.name} copied"))
-        shutil.copytree(side.path, copied.path)
+        copied = self._copied(side)
         mine = self._attempt(copied, step)
         shutil.rmtree(copied.path)
         if mine is not None and condition_of(mine) != _AMBIGUOUS:
