@@ -71,7 +71,8 @@ def frame_of(
     assert schema is not None
     made = random_rows(Random(rows.seed), schema, rows.count)
     # Binary partition values are text in the log. Delta Spark takes bytes for UTF-8, the protocol
-    # each byte for a character; they agree on ASCII. No bytes at all are null to both.
+    # each byte for a character; they agree on ASCII. No bytes at all are null to both. Zeros are
+    # left out: Spark puts them into the names of folders as they are, which no file system takes.
     spelt = [
         index
         for index, column in enumerate(schema.fields)
@@ -93,7 +94,9 @@ def _parsed(columns: str) -> t.StructType:
 
 
 def _as_text(value: bytes | None) -> bytes | None:
-    return None if value is None else value.decode("ascii", "ignore").encode() or None
+    if value is None:
+        return None
+    return value.decode("ascii", "ignore").replace("\0", "").encode() or None
 
 
 # --- one engine each ------------------------------------------------------------------------------
