@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from tests.support import workloads as w
@@ -28,10 +29,14 @@ from tests.support.agreement import (
     statistics_differences,
 )
 from tests.support.row_values import quoted, random_rows
+from twinlake.actions import RemoveFile
 from twinlake.errors import UserError
+from twinlake.log import read_commit
+from twinlake.schema import physical_name
 from twinlake.spark import DeltaTable, scan, write
 from twinlake.spark.session import open_table
 from twinlake.spark.upkeep.optimizing import optimize, reorg
+from twinlake.storage import decode_path
 from twinlake.table import Table
 
 if TYPE_CHECKING:
@@ -48,6 +53,8 @@ WRITER = "spark.twinlake.writer"
 _SETTINGS = {
     "spark.twinlake.upgradePolicy": "minimal",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # The sources of MERGE here are always the same rows, so Delta Spark need not keep them.
+    "spark.databricks.delta.merge.materializeSource": "none",
     # Delta Spark's VACUUM lists folders in as many tasks as this says, and the default is 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
@@ -358,10 +365,8 @@ class Engines:
     def run(self, step: w.Start | w.Step) -> bool:
         """One step on every table; whether it worked. Whatever differs is a ``Disagreement``."""
         self.done.append(step)
-        before = self._copied(self.theirs) if isinstance(step, w.Merge) else None
+        before = self._copied(self.theirs) if type(step) in _NEEDLESS else None
         theirs = self._attempt(self.theirs, step)
-        if before is not None:
-            self._take_back_if_idle(before)
         for side in self.ours:
             if theirs is not None and _is_stricter(step, theirs):
                 self._try_on_copy(side, step)
@@ -374,6 +379,8 @@ class Engines:
                 raise self.disagreement(
                     f"{side.writer} writer: {_told(mine)}\n  Delta: {_told(theirs)}"
                 ) from (mine or theirs)
+        if before is not None:
+            self._take_back_if_needless(before, type(step))
         if theirs is None:
             self.versions.append(self.theirs.table().version)
             self.compare()
@@ -401,16 +408,12 @@ class Engines:
         shutil.copytree(side.path, copied.path)
         return copied
 
-    def _take_back_if_idle(self, before: Side) -> None:
-        """Go on with the table before a MERGE that changed nothing, and yet was committed.
-
-        Delta Spark writes files again in which rows match, also if no clause takes any of them.
-        """
+    def _take_back_if_needless(self, before: Side, step: type) -> None:
+        """Go on with Delta's table before a commit that changed nothing, if we made none."""
         earlier, now = before.table(), self.theirs.table()
-        metrics = now.history(1)[0].operation_metrics or {}
-        changed = [metrics.get(f"numTargetRows{name}") for name in _CHANGED]
-        committed = now.version > earlier.version and earlier.metadata == now.metadata
-        if committed and changed == ["0"] * len(changed):
+        alone = now.version > earlier.version
+        alone = alone and all(side.table().version == earlier.version for side in self.ours)
+        if alone and now.metadata == earlier.metadata and _NEEDLESS[step](before, now):
             before, self.theirs = self.theirs, before
         shutil.rmtree(before.path)
 
@@ -578,6 +581,36 @@ def _is_stricter(step: w.Start | w.Step, refusal: Exception) -> bool:
         and condition_of(refusal) == _AMBIGUOUS
         and any(not method.startswith("whenMatched") for method, _ in step.clauses)
     )
+
+
+def _took_no_row(_before: Side, now: Table) -> bool:
+    """A MERGE of no rows: Delta Spark writes files again in which rows match, taken or not."""
+    metrics = now.history(1)[0].operation_metrics or {}
+    return all(metrics.get(f"numTargetRows{name}") == "0" for name in _CHANGED)
+
+
+def _dropped_only_change_types(before: Side, now: Table) -> bool:
+    """A PURGE of columns that nobody dropped.
+
+    Where the feed is on, data files of Delta Spark have columns for change files too, without
+    values; it then takes them for columns that were dropped.
+    """
+    needless = {"_change_type", "__is_cdc"}
+    named = {physical_name(column) for column in now.schema}
+    for action in read_commit(now.snapshot.store, now.version):
+        if isinstance(action, RemoveFile):
+            found = pq.read_schema(before.path / decode_path(action.path)).names
+            extra = {name for name in found if not name.startswith("_row-")} - named
+            if action.deletion_vector is not None or not extra or extra - needless:
+                return False
+    return True
+
+
+#: Whether a commit that only Delta Spark made changed nothing; for the steps where it may be so.
+_NEEDLESS: dict[type, Callable[[Side, Table], bool]] = {
+    w.Merge: _took_no_row,
+    w.Purge: _dropped_only_change_types,
+}
 
 
 def _told(error: Exception | None) -> str:
