@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from twinlake.errors import TwinlakeError
+from twinlake.spark import scan, write
 from twinlake.spark.errors import spark_border
 from twinlake.spark.rows.enforcing import enforce, offending_rows
 from twinlake.spark.rows.preparing import computed_columns, fitted, prepare
@@ -282,6 +283,19 @@ def test_checks_are_not_optimised_away(side: Side) -> None:
     plain = Table.open(side.path("always")).metadata
     frame = side.spark.sql("SELECT 1L AS id, 1 AS a")
     assert enforce(prepare(frame, plain, own_rows=True), plain) is frame
+
+
+def test_rows_that_the_frame_leaves_out_are_not_judged(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    columns, where = "id INT, s STRING", "s IN ('a', 'c')"
+    write(delta_spark.createDataFrame([(0, "a"), (9, None)], columns), tmp_path)
+    rows = delta_spark.createDataFrame([(1, "a"), (2, None), (3, "b")], columns)
+    # For the null the filter of the frame is null too, and Spark would go on to the next one.
+    write(rows.where(where), tmp_path, "overwrite", replace_where=where)
+    assert {tuple(row) for row in scan(delta_spark, tmp_path).collect()} == {(1, "a"), (9, None)}
+    with pytest.raises(TwinlakeError, match="does not match replace_where"):
+        write(rows, tmp_path, "overwrite", replace_where=where)
 
 
 def test_misfits_raise_outside_ansi_mode_too(side: Side) -> None:

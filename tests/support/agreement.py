@@ -43,6 +43,7 @@ _VARYING = re.compile(r"TimeMs$|Bytes|[sS]ize|DurationMs|ChangeFile")
 _LAYOUT = re.compile(r"Files|Copied|Vectors|Partitions|Batches|ZCube|Directories")
 #: What Spark's SQL finds wrong with an ALTER before Delta sees it, and what Delta calls it.
 _SAID_BY_SPARK = {"FIELD_ALREADY_EXISTS": "DELTA_DUPLICATE_COLUMNS_FOUND"}
+_NAMED = re.compile(r"\[([A-Z][A-Z0-9]*_[A-Z0-9_]+)")
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -52,8 +53,9 @@ def condition_of(error: Exception) -> str | None:
     if found is None and hasattr(error, "getCondition"):
         found = error.getCondition()
     if found is None:
-        named = re.search(r"\[([A-Z][A-Z0-9]*_[A-Z0-9_]+)", str(error))
-        found = named.group(1) if named else None
+        # A task that writes says that it failed to; what it failed of comes after.
+        named = [n for n in _NAMED.findall(str(error)) if n != "TASK_WRITE_FAILED"]
+        found = named[0] if named else None
     main = str(found).partition(".")[0]
     return None if found is None else _SAID_BY_SPARK.get(main, main)
 
@@ -151,17 +153,17 @@ def row_keys(
     ``more`` names columns to be given beside the text instead of within it. All frames are read
     by one query, because a query takes longer than all of their rows.
     """
-    from pyspark.sql import functions as F
-
     tagged = []
-    for name, frame in frames.items():
-        own = [quoted(column) for column in frame.columns if column not in more]
-        tagged.append(frame.select(F.lit(name).alias("reader"), F.struct(*own).alias("r"), *more))
-    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in frames}
-    for row in reduce(lambda one, other: one.unionAll(other), tagged).toArrow().to_pylist():
+    for number, frame in enumerate(frames.values()):
+        own = ", ".join(quoted(column) for column in frame.columns if column not in more)
+        tagged.append(frame.selectExpr(f"{number} AS reader", f"struct({own}) AS r", *more))
+    keys: list[list[tuple[Any, ...]]] = [[] for _ in frames]
+    # In one task: starting another takes longer than reading a few rows.
+    united = reduce(lambda one, other: one.unionAll(other), tagged).coalesce(1)
+    for row in united.toArrow().to_pylist():
         text = repr(_settled_value(row["r"]))
-        found[row["reader"]].append((text, *(row[column] for column in more)))
-    return found
+        keys[row["reader"]].append((text, *(row[column] for column in more)))
+    return dict(zip(frames, keys, strict=True))
 
 
 def row_differences(mine: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> str:

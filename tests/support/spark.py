@@ -7,7 +7,6 @@ writes goes to a file; its tail is quoted only when the start fails.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
@@ -18,6 +17,7 @@ import pytest
 
 from tests.support.delta_tables import PeerTables
 from tests.support.not_run import not_run
+from twinlake.spark.local_session import stderr_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +38,11 @@ _SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     # The simple compiler and the simple collector: a JVM that lives for minutes and runs tiny
-    # queries spends half its time in the others.
+    # queries spends half its time in the others. Spark and Delta do not fit into the room that
+    # compiled code has with this compiler, and much would be compiled again and again.
     "spark.driver.extraJavaOptions": (
         "-Duser.timezone=UTC -Dderby.system.durability=test "
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn600m"
     ),
     "spark.driver.memory": "2g",
     "spark.driver.host": "localhost",
@@ -52,26 +53,12 @@ _SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     # Tables in tests are tiny: the defaults (200 and 50 tasks) cost seconds for every commit.
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     # So do compiling and re-planning queries that see a handful of rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-
-
-@contextlib.contextmanager
-def _stderr_into(log: Path) -> Iterator[None]:
-    """Send file descriptor 2 into ``log``; a process started meanwhile keeps writing there."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    try:
-        with log.open("ab") as target:
-            os.dup2(target.fileno(), 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
 
 
 def start_delta_spark(folder: Path, settings: dict[str, str] | None = None) -> SparkSession:
@@ -86,7 +73,7 @@ def start_delta_spark(folder: Path, settings: dict[str, str] | None = None) -> S
     builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
     for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
-    with _stderr_into(folder / "spark.log"):
+    with stderr_into(folder / "spark.log"):
         session: SparkSession = builder.getOrCreate()
     return session
 

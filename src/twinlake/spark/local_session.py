@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["local_session"]
+__all__ = ["local_session", "stderr_into"]
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -58,7 +58,7 @@ def _started(builder: Any) -> Any:
     """The session; what the JVM says on standard error is shown only if it does not start."""
     folder = Path(tempfile.mkdtemp(prefix="twinlake-spark-"))
     try:
-        with _stderr_into(folder / "log"):
+        with stderr_into(folder / "log"):
             return builder.getOrCreate()
     except Exception as error:
         said = (folder / "log").read_text(errors="replace").strip().splitlines()
@@ -69,7 +69,8 @@ def _started(builder: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _stderr_into(log: Path) -> Iterator[None]:
+def stderr_into(log: Path) -> Iterator[None]:
+    """Send file descriptor 2 into ``log``; a process started meanwhile keeps writing there."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:

@@ -105,6 +105,16 @@ def test_conform_renames_at_every_level_and_keeps_values(start: int, end: int) -
     assert as_tuples(found.to_pylist()) == as_tuples(ROWS[start:end])
 
 
+def test_conform_gives_empty_elements_the_offsets_the_jvm_left_out() -> None:
+    kind = pa.map_(pa.string(), pa.int32())
+    entries = pa.array([], pa.struct([kind.key_field, kind.item_field]))
+    bare = pa.Array.from_buffers(kind, 0, [None, None], children=[entries])
+    nulls, offsets = pa.py_buffer(bytes(1)), pa.py_buffer(bytes(16))
+    given = pa.Array.from_buffers(pa.list_(kind), 3, [nulls, offsets], children=[bare])
+    # Asking ``given`` itself for its size ends the process.
+    assert conform(given, given.type).nbytes == 13
+
+
 def test_conform_takes_the_parts_of_a_variant_by_name() -> None:
     given = pa.array(
         [{"value": b"v", "metadata": b"m"}],

@@ -17,6 +17,7 @@ from twinlake.schema import (
     IDENTITY_STEP_KEY,
     parse_schema,
 )
+from twinlake.spark.spark_types import java_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,10 +103,9 @@ def columns_of(schema: StructType) -> tuple[NewColumn, ...]:
 def table_schema(spark: SparkSession, columns: Sequence[NewColumn]) -> Struct:
     """The columns as a schema for a table: char and varchar noted, expressions checked."""
     _check_names(columns)
-    jvm: Any = spark._jvm
     text = json.dumps({"type": "struct", "fields": [column.to_dict() for column in columns]})
-    given = jvm.org.apache.spark.sql.types.DataType.fromJson(text)
-    utils = jvm.org.apache.spark.sql.catalyst.util.CharVarcharUtils
+    given = java_class(spark, "org.apache.spark.sql.types.DataType").fromJson(text)
+    utils = java_class(spark, "org.apache.spark.sql.catalyst.util.CharVarcharUtils")
     stored = utils.replaceCharVarcharWithStringInSchema(given)
     schema = parse_schema(stored.json())
     _check_identity(columns)

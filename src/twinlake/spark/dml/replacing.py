@@ -17,9 +17,10 @@ from twinlake.spark.dml.figures import write_metrics
 from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.reading.conditions import Condition
 from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.rows.enforcing import let_through
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from twinlake.actions import AddCDCFile, AddFile
     from twinlake.commit import CommitOptions, Operation
@@ -94,8 +95,7 @@ def _all_match(frame: DataFrame, wanted: Condition) -> DataFrame:
     before, after = carried_text_around_row(error)
     row = F.to_json(F.struct("*"))
     raised = F.raise_error(F.concat(F.lit(before), row, F.lit(after))).cast("boolean")
-    matches: Column = wanted.column.eqNullSafe(F.lit(True))
-    return frame.where(F.when(matches, F.lit(True)).otherwise(raised))
+    return let_through(frame, [(wanted.column, raised)])
 
 
 def _metrics(

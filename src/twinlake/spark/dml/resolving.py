@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError
 from twinlake.spark.reading.table_scan import frame_of_plan
-from twinlake.spark.spark_types import from_spark
+from twinlake.spark.spark_types import from_spark, java_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Resolved", "Scope", "conjuncts", "renumbered", "shares_columns", "stand_in"]
 
 _AGGREGATE: Final = ("MISSING_GROUP_BY", "GROUP_BY_AGGREGATE")
+_EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
 _UNRESOLVED: Final = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")
 
 
@@ -75,8 +76,7 @@ class Scope:
         column = F.expr(condition) if isinstance(condition, str) else condition
         (found,) = self.values([column], place)
         expression: Any = found.expression
-        jvm: Any = self.frame.sparkSession._jvm
-        subqueries = jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+        subqueries = java_class(self.frame.sparkSession, f"{_EXPRESSIONS}.SubqueryExpression")
         if not expression.deterministic():
             raise _not_allowed(
                 "Functions that are not deterministic",
@@ -125,8 +125,8 @@ class Scope:
     def _resolved(self, expression: Any, kind: DataType, text: str) -> Resolved:
         from pyspark.sql.classic.column import Column
 
-        jvm: Any = self.frame.sparkSession._jvm
-        column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+        utils = java_class(self.frame.sparkSession, "org.apache.spark.sql.classic.ExpressionUtils")
+        column = Column(utils.column(expression))
         return Resolved(column=column, type=kind, text=text, expression=expression)
 
     def _told(self, error: AnalysisException, place: str) -> UserError | AnalysisException:
@@ -196,24 +196,25 @@ def renumbered(spark: SparkSession, frame: DataFrame, like: DataFrame) -> DataFr
 
 
 def _project(spark: SparkSession, child: Any, wanted: Any, *, extra: bool) -> DataFrame:
-    jvm: Any = spark._jvm
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    nothing = jvm.PythonUtils.toSeq([])
+    alias = java_class(spark, f"{_EXPRESSIONS}.Alias")
+    project = java_class(spark, "org.apache.spark.sql.catalyst.plans.logical.Project")
+    option = java_class(spark, "scala.Option")
+    sequences = java_class(spark, "org.apache.spark.api.python.PythonUtils")
+    nothing = sequences.toSeq([])
     output = child.output()
     columns = []
     for position in range(wanted.size()):
         attribute = wanted.apply(position)
         columns.append(
-            expressions.Alias(
+            alias(
                 output.apply(position),
                 attribute.name(),
                 attribute.exprId(),
                 attribute.qualifier(),
-                jvm.scala.Option.apply(attribute.metadata()),
+                option.apply(attribute.metadata()),
                 nothing,
             )
         )
     if extra:
         columns += [output.apply(position) for position in range(wanted.size(), output.size())]
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    return frame_of_plan(spark, logical.Project(jvm.PythonUtils.toSeq(columns), child))
+    return frame_of_plan(spark, project(sequences.toSeq(columns), child))

@@ -22,10 +22,12 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
     >>> conform(inner, pa.struct([("col-1", pa.int64())])).to_pylist()
     [{'col-1': 1}]
     """
-    if array.type.equals(kind, check_metadata=True):
-        return array
     if not pa.types.is_nested(kind):
-        return _leaf(array, kind)
+        return array if array.type == kind else _leaf(array, kind)
+    if not len(array):
+        # Without elements the JVM leaves out the offsets too, and pyarrow dies of it when it is
+        # asked for the size of what is around them. So no type is taken over unseen.
+        return pa.array([], kind)
     if array.offset:
         # Children below are those of the whole buffers; a copy starts at the beginning again.
         array = pa.concat_arrays([array, array.slice(0, 0)])

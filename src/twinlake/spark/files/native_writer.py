@@ -50,6 +50,7 @@ from twinlake.schema import (
 )
 from twinlake.spark.files.file_layout import Layout, file_tags
 from twinlake.spark.session import inner_session
+from twinlake.spark.spark_types import java_class
 from twinlake.storage import OnDisk, Syncs, encode_path
 
 if TYPE_CHECKING:
@@ -108,19 +109,19 @@ def _run(frame: DataFrame, layout: Layout, folder: str) -> None:
     inner = inner_session(spark, with_listeners=observed)
     kept = [i for i, f in enumerate(layout.columns) if f.type != VOID]
     fields = [layout.columns[i] for i in kept]
-    jvm: Any = spark._jvm
     source: Any = frame
     if _has_deep_ids(frame, fields, layout.field_ids):
         chosen = frame if len(kept) == len(layout.columns) else frame.select(*_columns(frame, kept))
         execution = cast("Any", chosen)._jdf.queryExecution()
-        schema = jvm.org.apache.spark.sql.types.DataType.fromJson(_spark_schema(fields, layout))
+        kinds = java_class(spark, "org.apache.spark.sql.types.DataType")
+        schema = kinds.fromJson(_spark_schema(fields, layout))
         # The same rows under another schema: names and ids at every level, nothing copied.
         written = inner.internalCreateDataFrame(execution.toRdd(), schema, False)
     else:
         execution = None
         source = _named(frame, layout, kept)
         plan = source._jdf.queryExecution().analyzed()
-        written = jvm.org.apache.spark.sql.classic.Dataset.ofRows(inner, plan)
+        written = java_class(spark, "org.apache.spark.sql.classic.Dataset").ofRows(inner, plan)
     writer = written.write().mode("error")
     for key, value in _OPTIONS.items():
         writer = writer.option(key, value)
@@ -159,9 +160,9 @@ def _named(frame: DataFrame, layout: Layout, kept: list[int]) -> DataFrame:
     )
     if same and not layout.field_ids:
         return frame
-    jvm: Any = frame.sparkSession._jvm
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    nullable = jvm.org.apache.spark.sql.catalyst.expressions.KnownNullable
+    spark = frame.sparkSession
+    expressions = java_class(spark, "org.apache.spark.sql.classic.ExpressionUtils")
+    nullable = java_class(spark, "org.apache.spark.sql.catalyst.expressions.KnownNullable")
     columns = []
     for place, column in zip(kept, _columns(frame, kept), strict=True):
         field = layout.columns[place]

@@ -12,7 +12,7 @@ from twinlake.schema import Struct
 from twinlake.schema.predicates import parse_predicate
 from twinlake.spark.reading.columns import visible_field
 from twinlake.spark.reading.table_scan import frame_of_plan
-from twinlake.spark.spark_types import jvm_type
+from twinlake.spark.spark_types import java_class, jvm_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -79,8 +79,8 @@ class Condition:
 
 def _as_shown(spark: SparkSession, filtered: Any) -> str:
     """A condition as Delta puts it into the history: constants folded, columns numbered."""
-    jvm: Any = spark._jvm
-    folded = jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(filtered)
+    folding = java_class(spark, "org.apache.spark.sql.catalyst.optimizer.ConstantFolding")
+    folded = folding.apply(filtered)
     return str(folded.condition().toString())
 
 

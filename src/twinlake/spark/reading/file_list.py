@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.spark.spark_types import jvm_type
+from twinlake.spark.spark_types import java_class, jvm_type
 from twinlake.storage import decode_path, encode_path, parse_location
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _write_list(files: Sequence[tuple[str, int]]) -> Path:
 
 def _strings(spark: SparkSession, values: Sequence[str]) -> Any:
     gateway: Any = spark.sparkContext._gateway
-    array = gateway.new_array(gateway.jvm.java.lang.String, len(values))
+    array = gateway.new_array(java_class(spark, "java.lang.String"), len(values))
     for position, value in enumerate(values):
         array[position] = value
     return array

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["enforce", "offending_rows"]
+__all__ = ["enforce", "let_through", "offending_rows"]
 
 _BARRIER: Final = "__twinlake_checked"
 _SHOWN_COLUMNS: Final = 10
@@ -71,9 +71,18 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     ]
     if not rules:
         return frame
+    return let_through(frame, [(rule.holds, _raised(rule)) for rule in rules])
+
+
+def let_through(frame: DataFrame, rules: Sequence[tuple[Column, Column]]) -> DataFrame:
+    """The same rows; for each rule a condition that has to be true, and what raises if it is not.
+
+    It is a filter for itself. Put together with one below it, it would be asked about rows that
+    are not let through: Spark goes on after a condition that is null, and stops only at false.
+    """
     passes: Any = F
-    for rule in rules:
-        passes = passes.when(~rule.holds.eqNullSafe(F.lit(True)), _raised(rule))
+    for holds, raised in rules:
+        passes = passes.when(~holds.eqNullSafe(F.lit(True)), raised)
     # Spark moves any filter below a projection of deterministic columns and computes the columns
     # twice; the extra column stops that, and the filter's use of it keeps it from being pruned.
     checked = frame.withColumn(_BARRIER, F.spark_partition_id()).where(
