@@ -15,11 +15,16 @@ from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from tests.support.row_values import quoted
 from twinlake.schema import Struct, physical_name
+from twinlake.storage import decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
@@ -178,10 +183,10 @@ def row_differences(mine: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -
 # --- statistics -----------------------------------------------------------------------------------
 
 
-def file_facts(table: Table, key: str) -> dict[Any, dict[str, Any]]:
-    """Statistics by logical names, for the files that partition, number and range of ``key`` tell.
+def file_facts(table: Table, folder: Path) -> dict[Any, dict[str, Any]]:
+    """Statistics by logical names, for the files that partition and rows tell from each other.
 
-    Which rows share a file is its writer's choice; those that hold others are left out.
+    Which rows share a file is its writer's choice; two tables have only some files in common.
     """
     found: dict[Any, list[dict[str, Any]]] = {}
     named = {physical_name(column): column.name for column in table.schema}
@@ -191,9 +196,28 @@ def file_facts(table: Table, key: str) -> dict[Any, dict[str, Any]]:
             stats[kind] = _by_name(stats.get(kind, {}), table.schema)
         values = tuple(sorted((named[k], v) for k, v in add.partition_values.items()))
         deleted = add.deletion_vector.cardinality if add.deletion_vector else 0
-        bounds = tuple(str(stats[kind].get(key)) for kind in ("minValues", "maxValues"))
-        found.setdefault((values, stats.get("numRecords"), deleted, bounds), []).append(stats)
+        rows = _rows_within(folder / decode_path(add.path), named)
+        found.setdefault((values, deleted, rows), []).append(stats)
     return {told: stats[0] for told, stats in found.items() if len(stats) == 1}
+
+
+def _rows_within(file: Path, named: Mapping[str, str]) -> tuple[str, ...]:
+    """The rows of a file, of nested values only whether they are null."""
+    held = pq.ParquetFile(file).read()
+    columns = {
+        named[column.name]: _spelt_alike(held[index]).to_pylist()
+        for index, column in enumerate(held.schema)
+        if column.name in named
+    }
+    rows = zip(*(columns[name] for name in sorted(columns)), strict=True)
+    return (*sorted(columns), *sorted(map(repr, rows)))
+
+
+def _spelt_alike(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Timestamps as numbers, whose types depend on the writer."""
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+    return values.is_null() if pa.types.is_nested(values.type) else values
 
 
 def _by_name(values: dict[str, Any], schema: Struct) -> dict[str, Any]:

@@ -542,9 +542,9 @@ class Engines:
                 raise self.disagreement(f"change feed of the {side.writer} table: {found}")
 
     def _compare_statistics(self) -> None:
-        theirs = file_facts(self.theirs.table(), w.KEY)
+        theirs = file_facts(self.theirs.table(), self.theirs.path)
         for side in self.ours:
-            for file, stats in file_facts(side.table(), w.KEY).items():
+            for file, stats in file_facts(side.table(), side.path).items():
                 other = theirs.get(file)
                 wrong = statistics_differences(stats, other) if other is not None else []
                 if wrong:
