@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
     from twinlake.table import Table
 
-__all__ = ["Condition", "empty_frame", "skipping_expression"]
+__all__ = ["Condition", "check_condition", "empty_frame", "skipping_expression"]
+
+
+def check_condition(condition: object) -> None:
+    """SQL text, a Column, or nothing; Python's error for anything else, as in Delta."""
+    from pyspark.sql import Column
+
+    if condition is not None and not isinstance(condition, (str, Column)):
+        raise TypeError(f"'condition' must be a str or a Column, found {type(condition).__name__}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
