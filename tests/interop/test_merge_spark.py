@@ -13,6 +13,7 @@ from pyspark import errors as spark_errors
 
 from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
 from twinlake.spark.dml.merging import MergeRequest
+from twinlake.spark.dml.resolving import Scope, has_equal_keys, is_repeatable
 from twinlake.spark.reading.scanning import scan
 from twinlake.spark.session import open_table
 
@@ -178,6 +179,23 @@ CASES: dict[str, Case] = {
         properties={"delta.feature.allowColumnDefaults": "supported"},
     ),
     "empty-table": Case(rows=()),
+    "update-delete-insert-tracked": Case(
+        rows=("VALUES (1, 'a'), (2, 'b'), (3, 'c')", "VALUES (4, 'd')", "VALUES (5, 'e')"),
+        source="SELECT * FROM VALUES (2L, 'q'), (3L, 'x'), (4L, 'y'), (7L, 'q'), (8L, 'n') "
+        "AS s(id, v)",
+        steps=(
+            ("whenMatchedDelete", {"condition": "s.v = 'q'"}),
+            ("whenMatchedUpdate", {"set": {"v": "concat(t.v, s.v)"}}),
+            ("whenNotMatchedInsert", {"condition": "s.v <> 'q'", "values": {"id": "s.id"}}),
+        ),
+        properties={TRACKING: "true"},
+    ),
+    "rows-move-between-partitions": Case(
+        partition="v",
+        rows=("VALUES (1, 'a'), (2, 'b'), (5, 'b')", "VALUES (3, null)"),
+        source="SELECT * FROM VALUES (5L, 'a'), (3L, 'n'), (4L, null) AS s(id, v)",
+    ),
+    "condition-without-an-equation": Case(on="t.id <= s.id AND t.id >= s.id"),
 }
 
 _WHEN = {
@@ -448,3 +466,50 @@ def test_source_is_read_once_and_columns_of_frames_are_understood(
     rows = scan(delta_spark, path)
     assert rows.count() == 3 + counts["num_inserted_rows"]
     assert rows.where("length(v) = 36").count() == counts["num_affected_rows"]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_match_that_no_clause_takes_neither_changes_nor_doubles_a_row(
+    delta_spark: SparkSession, tables: Tables, tmp_path: Path, vectors: str
+) -> None:
+    case = Case(
+        source="SELECT * FROM VALUES (2L, 'k'), (2L, 'x'), (2L, 'k'), (3L, 'k'), (3L, 'k'), "
+        "(9L, 'y') AS s(id, v)",
+        steps=(
+            ("whenMatchedUpdateAll", {"condition": "s.v <> 'k'"}),
+            ("whenNotMatchedInsertAll", {}),
+        ),
+        properties={VECTORS: vectors},
+    )
+    path = tmp_path / "table"
+    shutil.copytree(tables.of(case), path)
+    _builder(delta_spark, case, path, delta_spark.sql(case.source)).execute()
+    found = {(row.id, row.v) for row in scan(delta_spark, path).collect()}
+    assert found == {(1, "a"), (2, "x"), (3, "c"), (9, "y")}
+    assert scan(delta_spark, path).count() == len(found)
+
+
+@pytest.mark.parametrize(
+    ("condition", "by_keys", "repeatable"),
+    [
+        pytest.param("t.id = s.id", True, True, id="equation"),
+        pytest.param("s.id + 1 <=> t.id AND t.v > s.v", True, True, id="null-safe"),
+        pytest.param("t.id = 2 AND t.id <= s.id", False, True, id="equation-of-one-side"),
+        pytest.param("t.id = s.id OR t.v = s.v", False, True, id="either"),
+        pytest.param("t.id + s.id = t.id", False, True, id="mixed-sides"),
+        pytest.param("t.id = s.id AND t.v < now()", True, False, id="clock"),
+        pytest.param("t.id = s.id AND t.v < current_date()", True, False, id="calendar"),
+        pytest.param("t.id = s.id AND t.v = current_user()", True, False, id="user"),
+        pytest.param("t.id = s.id AND merge_python(s.v)", True, False, id="python"),
+    ],
+)
+def test_which_joins_may_be_done_twice(
+    delta_spark: SparkSession, condition: str, by_keys: bool, repeatable: bool
+) -> None:
+    delta_spark.udf.register("merge_python", lambda v: v is not None, "boolean")
+    empty = delta_spark.createDataFrame([], KEYED)
+    target, source = empty.alias("t"), delta_spark.createDataFrame([], KEYED).alias("s")
+    both = Scope(frame=target.crossJoin(source))
+    found = both.condition(condition, "search condition")
+    assert has_equal_keys(found, Scope(frame=target), Scope(frame=source)) == by_keys
+    assert is_repeatable(delta_spark, found) == repeatable

@@ -24,9 +24,19 @@ if TYPE_CHECKING:
 
     from twinlake.schema import DataType, Struct
 
-__all__ = ["Resolved", "Scope", "conjuncts", "renumbered", "shares_columns", "stand_in"]
+__all__ = [
+    "Resolved",
+    "Scope",
+    "conjuncts",
+    "has_equal_keys",
+    "is_repeatable",
+    "renumbered",
+    "shares_columns",
+    "stand_in",
+]
 
 _AGGREGATE: Final = ("MISSING_GROUP_BY", "GROUP_BY_AGGREGATE")
+_EQUATIONS: Final = ("EqualTo", "EqualNullSafe")
 _UNRESOLVED: Final = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")
 
 
@@ -169,6 +179,32 @@ def conjuncts(expression: Any) -> Iterator[Any]:
         yield from conjuncts(expression.right())
     else:
         yield expression
+
+
+def has_equal_keys(condition: Resolved, one: Scope, other: Scope) -> bool:
+    """Whether a condition has a part by which rows of two sides find each other without a search.
+
+    That is an equation of an expression of one side and an expression of the other.
+    """
+
+    def sides(part: Any) -> bool:
+        left, right = part.left(), part.right()
+        if left.references().isEmpty() or right.references().isEmpty():
+            return False
+        return (one.covers(left) and other.covers(right)) or (
+            other.covers(left) and one.covers(right)
+        )
+
+    equations = (p for p in conjuncts(condition.expression) if p.nodeName() in _EQUATIONS)
+    return any(sides(part) for part in equations)
+
+
+def is_repeatable(spark: SparkSession, condition: Resolved) -> bool:
+    """Whether a deterministic condition comes out the same in another query, later."""
+    jvm: Any = spark._jvm
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    passing = (patterns.CURRENT_LIKE(), patterns.PYTHON_UDF())
+    return not any(condition.expression.containsPattern(pattern) for pattern in passing)
 
 
 def shares_columns(one: DataFrame, other: DataFrame) -> bool:

@@ -87,7 +87,7 @@ def _write(
         frame = frame.localCheckpoint()
         kind = F.lit(str(ChangeType.UPDATE_POSTIMAGE))
         images = frame.where(_MATCHED).withColumn(CHANGE_TYPE, kind)
-    return change.write(plan, changed=frame, change_rows=images, changed_holds_copied=in_place)
+    return change.write(plan, changed=[frame], change_rows=images, changed_holds_copied=in_place)
 
 
 def _matched(change: RowChange, plan: RowPlan) -> DataFrame:
