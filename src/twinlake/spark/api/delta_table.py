@@ -233,7 +233,14 @@ class DeltaTable:
 
         check_condition(condition)
         table = self._current()
-        delete(self._spark, table, condition, alias=self._alias, options=self._options(table))
+        delete(
+            self._spark,
+            table,
+            condition,
+            alias=self._alias,
+            target=self._frame,
+            options=self._options(table),
+        )
 
     @speaks_spark
     def update(
@@ -255,6 +262,7 @@ class DeltaTable:
                 self._without_alias(values, table),
                 condition,
                 alias=self._alias,
+                target=self._frame,
                 options=self._options(table),
             )
         except UserError as error:

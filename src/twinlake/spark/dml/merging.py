@@ -27,11 +27,10 @@ from twinlake.spark.dml.resolving import (
     conjuncts,
     has_equal_keys,
     is_repeatable,
-    renumbered,
     shares_columns,
-    stand_in,
 )
-from twinlake.spark.reading.conditions import empty_frame, skipping_expression
+from twinlake.spark.reading.column_ids import renumbered, stand_in
+from twinlake.spark.reading.conditions import columns_of, empty_frame, skipping_expression
 from twinlake.spark.reading.table_scan import Scan
 from twinlake.spark.rows.enforcing import enforce
 from twinlake.spark.rows.identity import marks, with_identity
@@ -397,8 +396,7 @@ def _template(spark: SparkSession, metadata: Metadata, request: MergeRequest) ->
     It shares its column ids with the table's frame, so that columns taken from there mean the
     target; unless the source was made from that frame and has them already.
     """
-    # A frame of ``toDF()`` lists its files when it is looked at; its template has the same columns.
-    like: DataFrame | None = getattr(request.target, "_template", request.target)
+    like = None if request.target is None else columns_of(request.target)
     fresh = empty_frame(spark, metadata)
     if like is None or like.dtypes != fresh.dtypes or shares_columns(like, request.source):
         return fresh

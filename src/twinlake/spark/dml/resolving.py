@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.reading.table_scan import frame_of_plan
 from twinlake.spark.spark_types import from_spark
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ __all__ = [
     "conjuncts",
     "has_equal_keys",
     "is_repeatable",
-    "renumbered",
     "shares_columns",
-    "stand_in",
 ]
 
 _AGGREGATE: Final = ("MISSING_GROUP_BY", "GROUP_BY_AGGREGATE")
@@ -211,45 +208,3 @@ def shares_columns(one: DataFrame, other: DataFrame) -> bool:
     """Whether two frames have columns with the same ids, as frames made from each other have."""
     plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in (one, other)]
     return not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty()
-
-
-def stand_in(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """A frame without rows that has the columns of another, with their ids and qualifiers."""
-    jdf: Any = frame._jdf
-    jsession: Any = spark._jsparkSession
-    rows: Any = spark.sparkContext._jsc.emptyRDD()
-    empty = jsession.createDataFrame(rows, jdf.schema())
-    plan = empty.queryExecution().analyzed()
-    return _project(spark, plan, jdf.queryExecution().analyzed().output(), extra=False)
-
-
-def renumbered(spark: SparkSession, frame: DataFrame, like: DataFrame) -> DataFrame:
-    """The frame with the column ids of ``like``, column by column; what it has beyond stays."""
-    jdf: Any = frame._jdf
-    wanted: Any = like._jdf
-    output = wanted.queryExecution().analyzed().output()
-    return _project(spark, jdf.queryExecution().analyzed(), output, extra=True)
-
-
-def _project(spark: SparkSession, child: Any, wanted: Any, *, extra: bool) -> DataFrame:
-    jvm: Any = spark._jvm
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    nothing = jvm.PythonUtils.toSeq([])
-    output = child.output()
-    columns = []
-    for position in range(wanted.size()):
-        attribute = wanted.apply(position)
-        columns.append(
-            expressions.Alias(
-                output.apply(position),
-                attribute.name(),
-                attribute.exprId(),
-                attribute.qualifier(),
-                jvm.scala.Option.apply(attribute.metadata()),
-                nothing,
-            )
-        )
-    if extra:
-        columns += [output.apply(position) for position in range(wanted.size(), output.size())]
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    return frame_of_plan(spark, logical.Project(jvm.PythonUtils.toSeq(columns), child))
