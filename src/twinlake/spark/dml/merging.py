@@ -1,8 +1,9 @@
-"""MERGE: one join decides for each row what becomes of it, and the plan does the rest.
+"""MERGE: a join decides for each row what becomes of it, and the plan does the rest.
 
 The rows that change are computed once and kept: positions, data files and change files all come
-from the same result. So the source is read exactly once, and a source that answers differently
-each time still gives a consistent table.
+from the same result. Where files are written again anyway and the source is small, only the source
+is kept, and changed rows are made as the files are written. In both ways the source is read exactly
+once, and a source that answers differently each time still gives a consistent table.
 """
 
 from __future__ import annotations
