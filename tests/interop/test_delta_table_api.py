@@ -31,7 +31,9 @@ _CONF = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 #: Metrics that say how long it took, how many bytes it was, or how Delta went about it.
-_VARYING = re.compile(r"(?i)bytes|timems|filessize|size|numfiles$|numaddedfiles|directories")
+_VARYING = re.compile(
+    r"(?i)bytes|timems|filessize|size|numfiles$|numaddedfiles|numtargetfilesadded|directories"
+)
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def _columns_of_frames(side: Side) -> Any:
         condition=frame.d != source.d, set={"d": F.concat(frame.d, source.d)}
     )
     clauses.whenNotMatchedInsertAll().execute()
-    return rows(side.open("bound").toDF()), *(h[:3] for h in history(table))
+    return rows(side.open("bound").toDF()), *history(table)
 
 
 def _restore(side: Side) -> Any:

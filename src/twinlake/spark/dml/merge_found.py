@@ -50,7 +50,11 @@ class Found:
 
     @staticmethod
     def of(joined: DataFrame, clauses: Sequence[MergeClause]) -> Found:
-        """What is in joined rows with their actions; refuses ambiguous matches."""
+        """What is in joined rows with their actions; refuses ambiguous matches.
+
+        Rows of the table that are there more than once are matched more than once, whether or not
+        a clause takes them: matches that do not count have to be left out before.
+        """
         if all(clause.then is Then.INSERT for clause in clauses):
             return Found()
         rows = joined.where(F.col(FILE_NUMBER).isNotNull())
@@ -85,15 +89,15 @@ def _found(table: pa.Table, clauses: Sequence[MergeClause]) -> Found:
         seen = positions_by_file(numbers >> np.int64(_ROW_BITS), rows)
     files, places = (table[name].to_numpy() for name in (FILE_NUMBER, ROW_INDEX))
     actions = pc.fill_null(table[ACTION], _NO_CLAUSE).to_numpy()
-    taken = actions != _NO_CLAUSE
-    files, places, actions = files[taken], places[taken], actions[taken]
     order = np.lexsort((places, files))
     files, places, actions = files[order], places[order], actions[order]
     again = np.zeros(len(files), bool)
     again[1:] = (files[1:] == files[:-1]) & (places[1:] == places[:-1])
     repeated = Counter(zip(files[again].tolist(), places[again].tolist(), strict=True))
     refuse_ambiguous(clauses, [(row, count + 1) for row, count in repeated.items()])
-    files, places, actions = files[~again], places[~again], actions[~again]
+    # Of several matches that are allowed, all do the same: they delete the row, or nothing.
+    taken = ~again & (actions != _NO_CLAUSE)
+    files, places, actions = files[taken], places[taken], actions[taken]
 
     def chosen(then: Then, when: When | None = None) -> Any:
         numbers = [n for n, c in enumerate(clauses) if c.then is then and when in (None, c.when)]

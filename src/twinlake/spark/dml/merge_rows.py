@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from twinlake.commit.plans import Then, When
+from twinlake.commit.plans import Then, When, only_matched
 from twinlake.schema import GENERATION_EXPRESSION_KEY, Struct
 from twinlake.spark.reading.columns import visible_field
 from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
@@ -63,9 +63,23 @@ class MergeRows:
             some = some | condition.column
         return some
 
+    def counts(self, kinds: frozenset[When]) -> Column:
+        """Whether a row of a join for clauses of these kinds is a match that counts.
+
+        Delta Spark counts a match by which no clause takes the row, too; only where there are no
+        other clauses than WHEN MATCHED ones, not if it is unknown whether one does.
+        """
+        if kinds == {When.NOT_MATCHED}:
+            return F.lit(False)
+        if only_matched(self.clauses):
+            return self.taken(When.MATCHED).isNotNull()
+        return F.col(FROM_SOURCE).isNotNull() & F.col(FILE_NUMBER).isNotNull()
+
     def acted(self, joined: DataFrame, kinds: frozenset[When]) -> DataFrame:
-        """The rows of a join that kept only rows of these kinds, with their ``ACTION``."""
-        return joined.select("*", self._action(kinds, told_apart=len(kinds) > 1).alias(ACTION))
+        """The rows of a join for clauses of these kinds, with their ``ACTION``."""
+        # Where rows without a match are wanted, matches are there too, to be counted.
+        told_apart = len(kinds) > 1 or When.NOT_MATCHED_BY_SOURCE in kinds
+        return joined.select("*", self._action(kinds, told_apart=told_apart).alias(ACTION))
 
     def _action(self, kinds: frozenset[When], *, told_apart: bool) -> Column:
         """The first clause that holds."""

@@ -98,7 +98,7 @@ class _Joined:
     found: Found
     inserted: int
     changed: DataFrame | None = None
-    """Rows to write, with the clause that each falls to."""
+    """Rows to write, with the clause that each falls to; others may be among them."""
     source: DataFrame | None = None
     """The source, where updated rows are to be made together with those that are copied."""
 
@@ -247,8 +247,9 @@ class _Merge:
         target = self._target(files, positions=True)
         counted = self._source().observe(self.source_rows, F.count(F.lit(1)).alias("rows"))
         acted = rows.acted(_join(target, counted, self.condition.column, kinds), kinds)
-        taken = rows.shaped(acted.where(F.col(ACTION).isNotNull()), kinds)
-        changed = self._kept(self._counted(taken))
+        # A match that no clause takes is kept too, as it can make another one ambiguous.
+        told = F.col(ACTION).isNotNull() | rows.counts(kinds)
+        changed = self._kept(self._counted(rows.shaped(acted.where(told), kinds)))
         found = Found.of(changed, rows.clauses)
         return _Joined(found=found, inserted=self._inserted(changed), changed=changed)
 
@@ -265,7 +266,7 @@ class _Merge:
         if not in_place:
             pairs = self._kept(rows.shaped(pairs, matched, SOURCE_ROW))
         elif When.NOT_MATCHED not in rows.kinds:
-            pairs = pairs.where(F.col(ACTION).isNotNull()).drop(SOURCE_ROW)
+            pairs = pairs.where(rows.counts(matched)).drop(SOURCE_ROW)
         # A pair that no clause takes counts too: its source row is not to be inserted.
         found = Found.of(pairs, rows.clauses)
         changed, inserted = self._fresh(once, found)
@@ -328,8 +329,8 @@ class _Merge:
         if joined.source is not None:
             parts += self._rewritten(plan, joined.source)
         if joined.changed is not None and plan.updated_rows + plan.inserted_rows:
-            numbered, drawn = self._numbered(joined.changed)
-            kept = numbered.where(F.col(ACTION).isin(updates + inserts))
+            stays = joined.changed.where(F.col(ACTION).isin(updates + inserts))
+            kept, drawn = self._numbered(stays)
             parts.append(kept)
             if plan.needs_change_files:
                 kind = F.when(
@@ -456,8 +457,6 @@ def _join(target: DataFrame, source: DataFrame, on: Column, kinds: frozenset[Whe
     """The join that keeps just the rows that clauses of these kinds are about."""
     if kinds == {When.NOT_MATCHED}:
         return source.join(target, on, "left_anti")
-    if kinds == {When.NOT_MATCHED_BY_SOURCE}:
-        return target.join(source, on, "left_anti")
     sides = {
         (False, False): "inner",
         (True, False): "right",
