@@ -31,7 +31,9 @@ _CONF = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 #: Metrics that say how long it took, how many bytes it was, or how Delta went about it.
-_VARYING = re.compile(r"(?i)bytes|timems|filessize|size|numfiles$|numaddedfiles|directories")
+_VARYING = re.compile(
+    r"(?i)bytes|timems|filessize|size|numfiles$|numaddedfiles|numtargetfilesadded|directories"
+)
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,25 @@ def _row_changes(side: Side) -> Any:
     return rows(table.toDF()), schema(merged), rows(merged), [h[:2] for h in history(table)]
 
 
+def _columns_of_frames(side: Side) -> Any:
+    """Conditions and values that were taken from the table's own frame."""
+    from pyspark.sql import functions as F
+
+    table = side.new("bound")
+    table.delete(table.toDF().id == 1)
+    frame = table.toDF()
+    table.update(frame.id == 2, {"d": F.concat(frame.d, F.lit("!"))})
+    table.alias("q").update("q.id = 3", {"q.d": "concat(q.d, '?')"})
+    table.alias("q").update(F.col("q.id") == 3, {"d": F.concat(F.col("q.d"), F.lit("?"))})
+    source = side.spark.createDataFrame([(3, "new"), (9, "nine")], "id INT, d STRING")
+    frame = table.toDF()
+    clauses = table.merge(source, frame.id == source.id).whenMatchedUpdate(
+        condition=frame.d != source.d, set={"d": F.concat(frame.d, source.d)}
+    )
+    clauses.whenNotMatchedInsertAll().execute()
+    return rows(side.open("bound").toDF()), *history(table)
+
+
 def _restore(side: Side) -> Any:
     table = side.new("restore")
     times = [row.timestamp for row in table.history().orderBy("version").collect()]
@@ -276,6 +297,7 @@ def _questions(side: Side) -> Any:
 SCENARIOS: dict[str, Callable[[Side], Any]] = {
     "views": _views,
     "row-changes": _row_changes,
+    "columns-of-frames": _columns_of_frames,
     "restore": _restore,
     "protocol": _protocol,
     "vacuum": _vacuum,

@@ -273,7 +273,9 @@ def test_metadata_of_files_is_reachable(delta_spark: SparkSession, peer_tables: 
     for kind in ("plain_25_commits", "deletion_vectors"):
         frame = _to_df(delta_spark, peer_tables.path(kind))
         theirs = _delta(delta_spark, peer_tables.path(kind))
-        chosen = ("id", "_metadata.file_path", "_metadata.file_name")
+        chosen = ["id", "_metadata.file_path", "_metadata.file_name", "_metadata.file_size"]
+        if kind != "deletion_vectors":
+            chosen.append("_metadata.file_modification_time")
         assert _rows(frame.select(*chosen)) == _rows(theirs.select(*chosen))
 
 

@@ -35,6 +35,7 @@ from twinlake.commit.plans import (
     Written,
     ambiguous_rows,
     first_clause,
+    match_counts,
     plan_delete,
     plan_delete_files,
     plan_merge,
@@ -396,16 +397,18 @@ def plain_merge(
     kept: Counter[Seen] = Counter()
     changes: Counter[Change] = Counter()
     only = [clause for clause, _ in clauses if clause.when is When.MATCHED]
+    kinds = {clause.when for clause, _ in clauses}
     for seen in target.elements():
         pairs: list[Row | None] = [row for row in source if row.key == seen.row.key]
-        decided = []
+        decided, unknown = [], 0
         for row in pairs or [None]:
             when = When.MATCHED if pairs else When.NOT_MATCHED_BY_SOURCE
-            for clause, holds in clauses:
-                if clause.when is when and holds(seen.row, row):
-                    decided.append(clause.then)
-                    break
-        if len(decided) > 1 and only != [MergeClause(When.MATCHED, Then.DELETE)]:
+            held = [(c.then, holds(seen.row, row)) for c, holds in clauses if c.when is when]
+            decided += [then for then, holds in held if holds][:1]
+            unknown += {holds for _, holds in held} in ({None}, {None, False})
+        counted = len(pairs) - (unknown if kinds == {When.MATCHED} else 0)
+        harmless = only == [MergeClause(When.MATCHED, Then.DELETE)] or kinds == {When.NOT_MATCHED}
+        if counted > 1 and not harmless:
             return None
         if not decided:
             kept[seen] += 1
@@ -445,10 +448,11 @@ def merge_files(
             when = When.MATCHED if pairs else When.NOT_MATCHED_BY_SOURCE
             hits = 0
             for row in pairs or [None]:
-                index = first_clause(shapes, when, [holds(seen.row, row) for _, holds in clauses])
+                held = [holds(seen.row, row) for _, holds in clauses]
+                index = first_clause(shapes, when, held)
                 if index is not None:
                     taken[shapes[index].then].add(at)
-                    hits += when is When.MATCHED
+                hits += when is When.MATCHED and match_counts(shapes, held)
             counts.append(((add.path, at), hits))
         files.append((add, taken))
     if ambiguous_rows(shapes, counts):

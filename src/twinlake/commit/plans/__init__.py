@@ -12,6 +12,8 @@ from twinlake.commit.plans.merge import (
     ambiguous_rows,
     check_clauses,
     first_clause,
+    match_counts,
+    only_matched,
     plan_merge,
     refuse_ambiguous,
 )
@@ -82,6 +84,8 @@ __all__ = [
     "check_clauses",
     "first_clause",
     "live_rows",
+    "match_counts",
+    "only_matched",
     "physical_rows",
     "plan_delete",
     "plan_delete_files",

@@ -26,6 +26,8 @@ __all__ = [
     "ambiguous_rows",
     "check_clauses",
     "first_clause",
+    "match_counts",
+    "only_matched",
     "plan_merge",
     "refuse_ambiguous",
 ]
@@ -116,18 +118,43 @@ def first_clause(
     return None
 
 
+def match_counts(clauses: Sequence[MergeClause], holds: Sequence[bool | None]) -> bool:
+    """Whether a match of a target row counts towards its being ambiguous, as in Delta Spark.
+
+    It does although no clause takes it. Only where all clauses are WHEN MATCHED ones, it does not
+    if it is unknown whether one does. ``holds`` is that of `first_clause`.
+
+    >>> update = MergeClause(When.MATCHED, Then.UPDATE, conditional=True)
+    >>> match_counts([update], [False]), match_counts([update], [None])
+    (True, False)
+    >>> match_counts([update, MergeClause(When.NOT_MATCHED, Then.INSERT)], [None, None])
+    True
+    """
+    if not only_matched(clauses):
+        return True
+    pairs = zip(clauses, holds, strict=True)
+    known = [held if clause.conditional else True for clause, held in pairs]
+    return True in known or None not in known
+
+
+def only_matched(clauses: Sequence[MergeClause]) -> bool:
+    """Whether all clauses are WHEN MATCHED ones."""
+    return all(clause.when is When.MATCHED for clause in clauses)
+
+
 def ambiguous_rows(
     clauses: Sequence[MergeClause], matches: Iterable[tuple[Row, int]]
 ) -> tuple[Row, ...]:
     """The target rows for which MERGE could not say what becomes of them, sorted.
 
-    ``matches`` counts, for a target row, the source rows that match it and for which at least one
-    WHEN MATCHED clause holds. More than one is ambiguous, except where all a match can do is to
-    delete the row: being deleted twice is being deleted.
+    ``matches`` counts, for a target row, the source rows that match it (those of which
+    `match_counts`). More than one is ambiguous, except where all a match can do is to delete the
+    row, as being deleted twice is being deleted, and where target rows do not change at all.
     """
     matched = [clause for clause in clauses if clause.when is When.MATCHED]
     only_deletes = matched == [MergeClause(When.MATCHED, Then.DELETE)]
-    if not matched or only_deletes:
+    only_inserts = all(clause.when is When.NOT_MATCHED for clause in clauses)
+    if only_deletes or only_inserts:
         return ()
     return tuple(sorted(row for row, count in matches if count > 1))
 

@@ -9,14 +9,12 @@ from twinlake.errors import Code, UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
     from twinlake.storage import Location
 
 __all__ = [
-    "check_assignments",
     "check_clone",
-    "check_condition",
     "check_hadoop_conf",
     "check_integer",
     "check_source",
@@ -62,14 +60,6 @@ def check_versions(reader: object, writer: object) -> None:
         )
 
 
-def check_condition(condition: object) -> None:
-    """SQL text, a Column, or nothing."""
-    from pyspark.sql import Column
-
-    if condition is not None and not isinstance(condition, (str, Column)):
-        raise TypeError(f"'condition' must be SQL text or a Column, found {type(condition)}")
-
-
 def check_source(source: object) -> None:
     """A frame to merge from."""
     from pyspark.sql import DataFrame
@@ -78,22 +68,6 @@ def check_source(source: object) -> None:
         raise ValueError("'source' in merge cannot be None")
     if not isinstance(source, DataFrame):
         raise TypeError("Type of 'source' in merge must be DataFrame.")
-
-
-def check_assignments(values: Any, name: str) -> dict[str, str | Column]:
-    """Values by column, as SQL text or Columns."""
-    from pyspark.sql import Column
-
-    if values is None:
-        raise ValueError(f"{name} cannot be None")
-    if not isinstance(values, dict):
-        raise TypeError(f"{name} must be a dict, found {type(values)}")
-    for key, value in values.items():
-        if not isinstance(key, str):
-            raise TypeError(f"{name} names columns by str, found {type(key)}")
-        if not isinstance(value, (str, Column)):
-            raise TypeError(f"{name} takes SQL text or Columns as values, found {type(value)}")
-    return dict(values)
 
 
 def check_clone(target: object, shallow: object, replace: object, properties: Any) -> None:

@@ -14,9 +14,7 @@ from twinlake.commit import DEFAULT_HOOKS, CommitOptions
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.log import CACHE, load_snapshot, version_at
 from twinlake.spark.api.argument_checks import (
-    check_assignments,
     check_clone,
-    check_condition,
     check_hadoop_conf,
     check_integer,
     check_source,
@@ -36,6 +34,7 @@ from twinlake.spark.api.table_making import Creation
 from twinlake.spark.delta_settings import retention_check, user_metadata
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.later import not_yet
+from twinlake.spark.reading.conditions import check_condition
 from twinlake.spark.session import check_session, open_table
 from twinlake.storage import parse_location
 from twinlake.table.restoring import restore_snapshot
@@ -234,7 +233,14 @@ class DeltaTable:
 
         check_condition(condition)
         table = self._current()
-        delete(self._spark, table, condition, alias=self._alias, options=self._options(table))
+        delete(
+            self._spark,
+            table,
+            condition,
+            alias=self._alias,
+            target=self._frame,
+            options=self._options(table),
+        )
 
     @speaks_spark
     def update(
@@ -243,9 +249,10 @@ class DeltaTable:
         set: Mapping[str, str | Column] | None = None,
     ) -> None:
         """Give columns new values in the rows for which the condition is true."""
+        from twinlake.spark.dml.assignments import checked_assignments
         from twinlake.spark.dml.updating import update
 
-        values = check_assignments(set, "'set'")
+        values = checked_assignments(set, "'set'")
         check_condition(condition)
         table = self._current()
         try:
@@ -255,6 +262,7 @@ class DeltaTable:
                 self._without_alias(values, table),
                 condition,
                 alias=self._alias,
+                target=self._frame,
                 options=self._options(table),
             )
         except UserError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -28,7 +28,25 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType, StructField
 
-__all__ = ["assigned", "resolved_assignments"]
+__all__ = ["assigned", "checked_assignments", "resolved_assignments"]
+
+
+def checked_assignments(given: Any, argument: str) -> dict[str, str | Column]:
+    """Values by column, as SQL text or Columns; Python's errors for anything else, as in Delta."""
+    from pyspark.sql import Column
+
+    if given is None:
+        raise ValueError(f"{argument} cannot be None")
+    if not isinstance(given, dict):
+        raise TypeError(f"{argument} must be a dict, found {type(given).__name__}")
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise TypeError(f"Keys of dict in {argument} must be str, found {type(name).__name__}")
+        if not isinstance(value, (str, Column)):
+            raise TypeError(
+                f"Values of dict in {argument} must be str or Column, found {type(value).__name__}"
+            )
+    return dict(given)
 
 
 def resolved_assignments(

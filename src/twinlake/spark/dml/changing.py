@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from twinlake.spark.files.target import FileTarget
     from twinlake.table import Table
 
-__all__ = ["CHANGE_TYPE", "RowChange", "collect_positions"]
+__all__ = ["CHANGE_TYPE", "RowChange", "collect_positions", "positions_by_file"]
 
 CHANGE_TYPE: Final = "_change_type"
 _CHANGE_FOLDER: Final = "_change_data"
@@ -68,15 +68,18 @@ _CHANGE_FOLDER: Final = "_change_data"
 def collect_positions(matched: DataFrame) -> dict[int, Positions]:
     """The rows of a frame with ``FILE_NUMBER`` and ``ROW_INDEX``, by file."""
     import numpy as np
-    from pyroaring import BitMap64
 
     found = matched.select(FILE_NUMBER, ROW_INDEX).toArrow()
-    if not len(found):
-        return {}
-    files = found[FILE_NUMBER].to_numpy()
-    rows = found[ROW_INDEX].to_numpy()
+    files, rows = found[FILE_NUMBER].to_numpy(), found[ROW_INDEX].to_numpy()
     order = np.argsort(files, kind="stable")
-    files, rows = files[order], rows[order]
+    return positions_by_file(files[order], rows[order])
+
+
+def positions_by_file(files: Any, rows: Any) -> dict[int, Positions]:
+    """Arrays of files' numbers, sorted, and of rows in them, as positions by file."""
+    import numpy as np
+    from pyroaring import BitMap64
+
     numbers, starts = np.unique(files, return_index=True)
     if not len(numbers):
         return {}
@@ -187,19 +190,20 @@ class RowChange:
         self,
         plan: RowPlan,
         *,
-        changed: DataFrame | None = None,
+        changed: Sequence[DataFrame] = (),
         change_rows: DataFrame | None = None,
         changed_holds_copied: bool = False,
     ) -> Written:
         """Everything the plan asks for.
 
         ``changed`` holds updated and inserted rows with the table's columns (and ``ROW_ID`` where
-        row ids are to be kept; null for inserted ones); ``change_rows`` the rows of change files
-        that are not found in the table: the table's columns and ``_change_type``.
+        row ids are to be kept; null for inserted ones), and copied rows too where
+        ``changed_holds_copied``; ``change_rows`` the rows of change files that are not found in
+        the table: the table's columns and ``_change_type``.
         """
         vectors = self._write_vectors(plan)
         copied = None if changed_holds_copied else self.copied(plan)
-        parts = [part for part in (copied, changed) if part is not None]
+        parts = list(changed) if copied is None else [copied, *changed]
         files = self.write_rows(parts, row_ids=plan.materialise_row_ids)
         changes = self._write_changes(plan, change_rows)
         return Written(files=files, vectors=vectors, changes=changes)

@@ -14,7 +14,7 @@ from twinlake.spark.reading.conditions import Condition
 from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.commit import CommitOptions
     from twinlake.commit.plans import Outcome
@@ -32,6 +32,7 @@ def delete(
     condition: str | Column | None = None,
     *,
     alias: str | None = None,
+    target: DataFrame | None = None,
     options: CommitOptions | None = None,
 ) -> int | None:
     """Delete the rows for which the condition is true; returns how many, None if not known.
@@ -43,7 +44,9 @@ def delete(
     rules = TableRules.of(table.metadata)
     rules.refuse_row_loss("DELETE")
     wanted = (
-        None if condition is None else Condition.of(spark, table, condition, "DELETE", alias=alias)
+        None
+        if condition is None
+        else Condition.of(spark, table, condition, "DELETE", alias=alias, target=target)
     )
     parameters = {"predicate": ["true" if wanted is None else wanted.shown]}
     operation = Operation(name=OperationName.DELETE, parameters=parameters)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twinlake.commit.plans import Then, When
+from twinlake.spark.dml.assignments import checked_assignments
 from twinlake.spark.dml.merge_clauses import Clause
 from twinlake.spark.dml.merging import MergeRequest, merge
 from twinlake.spark.errors import speaks_spark
+from twinlake.spark.reading.conditions import check_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +49,7 @@ class DeltaMergeBuilder:
         set: Mapping[str, str | Column] | None = None,
     ) -> DeltaMergeBuilder:
         """Give columns of matched rows new values."""
-        values = _mapping(set, "'set' in whenMatchedUpdate")
+        values = checked_assignments(set, "'set' in whenMatchedUpdate")
         return self._with(When.MATCHED, Then.UPDATE, condition, values)
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -64,7 +66,7 @@ class DeltaMergeBuilder:
         values: Mapping[str, str | Column] | None = None,
     ) -> DeltaMergeBuilder:
         """Insert source rows that no row of the table matches."""
-        given = _mapping(values, "'values' in whenNotMatchedInsert")
+        given = checked_assignments(values, "'values' in whenNotMatchedInsert")
         return self._with(When.NOT_MATCHED, Then.INSERT, condition, given)
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -77,7 +79,7 @@ class DeltaMergeBuilder:
         set: Mapping[str, str | Column] | None = None,
     ) -> DeltaMergeBuilder:
         """Give columns of rows that no source row matches new values."""
-        values = _mapping(set, "'set' in whenNotMatchedBySourceUpdate")
+        values = checked_assignments(set, "'set' in whenNotMatchedBySourceUpdate")
         return self._with(When.NOT_MATCHED_BY_SOURCE, Then.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(
@@ -108,34 +110,9 @@ class DeltaMergeBuilder:
         condition: str | Column | None,
         values: Mapping[str, str | Column] | None,
     ) -> DeltaMergeBuilder:
-        clause = Clause(when=when, then=then, condition=_condition(condition), assignments=values)
+        check_condition(condition)
+        clause = Clause(when=when, then=then, condition=condition, assignments=values)
         return self._but(replace(self._request, clauses=(*self._request.clauses, clause)))
 
     def _but(self, request: MergeRequest) -> DeltaMergeBuilder:
         return type(self)(self._spark, self._current, request)
-
-
-def _condition(condition: Any) -> str | Column | None:
-    from pyspark.sql import Column
-
-    if condition is None or isinstance(condition, (str, Column)):
-        return condition
-    raise TypeError(f"condition must be a str or a Column, not {type(condition).__name__}")
-
-
-def _mapping(given: Any, argument: str) -> dict[str, str | Column]:
-    """The assignments, checked as Delta's own builder checks them."""
-    from pyspark.sql import Column
-
-    if given is None:
-        raise ValueError(f"{argument} cannot be None")
-    if not isinstance(given, dict):
-        raise TypeError(f"{argument} must be a dict, found {type(given).__name__}")
-    for name, value in given.items():
-        if not isinstance(name, str):
-            raise TypeError(f"Keys of dict in {argument} must be str, found {type(name).__name__}")
-        if not isinstance(value, (str, Column)):
-            raise TypeError(
-                f"Values of dict in {argument} must be str or Column, found {type(value).__name__}"
-            )
-    return dict(given)

@@ -1,50 +1,50 @@
-"""MERGE: one join decides for each row what becomes of it, and the plan does the rest.
+"""MERGE: a join decides for each row what becomes of it, and the plan does the rest.
 
 The rows that change are computed once and kept: positions, data files and change files all come
-from the same result. So the source is read exactly once, and a source that answers differently
-each time still gives a consistent table.
+from the same result. Where files are written again anyway and the source is small, only the source
+is kept, and changed rows are made as the files are written. In both ways the source is read exactly
+once, and a source that answers differently each time still gives a consistent table.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
 from twinlake.commit import CommitOptions, Operation, OperationName
-from twinlake.commit.plans import ChangeType, Then, When, plan_merge, refuse_ambiguous
+from twinlake.commit.plans import ChangeType, Mode, RewriteFile, Then, When, plan_merge
 from twinlake.commit.readset import ReadSet
-from twinlake.schema import GENERATION_EXPRESSION_KEY, Struct
 from twinlake.schema.predicates import And, Opaque
 from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange
 from twinlake.spark.dml.merge_clauses import Clause, MergeColumns, Scopes, resolve_clauses
+from twinlake.spark.dml.merge_found import SOURCE_ROW, Found, numbered_rows
+from twinlake.spark.dml.merge_rows import ACTION, FROM_SOURCE, MergeRows
 from twinlake.spark.dml.resolving import (
     Resolved,
     Scope,
     conjuncts,
-    renumbered,
+    has_equal_keys,
+    is_repeatable,
     shares_columns,
-    stand_in,
 )
-from twinlake.spark.reading.columns import visible_field
-from twinlake.spark.reading.conditions import empty_frame, skipping_expression
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_ID, ROW_INDEX, Scan
+from twinlake.spark.reading.column_ids import renumbered, stand_in
+from twinlake.spark.reading.conditions import columns_of, empty_frame, skipping_expression
+from twinlake.spark.reading.table_scan import Scan
 from twinlake.spark.rows.enforcing import enforce
 from twinlake.spark.rows.identity import marks, with_identity
 from twinlake.spark.session import session_conf
-from twinlake.spark.spark_types import quoted, spark_type
+from twinlake.spark.spark_types import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
-    from pyroaring import AbstractBitMap64 as Positions
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
-    from twinlake.commit.plans import MergeClause, Outcome, RowPlan
+    from twinlake.commit.plans import Outcome, RowPlan
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
     from twinlake.table import Table
@@ -53,9 +53,6 @@ __all__ = ["AUTO_MERGE", "MergeRequest", "merge"]
 
 AUTO_MERGE: Final = "spark.databricks.delta.schema.autoMerge.enabled"
 
-_ACTION: Final = "__twinlake_action"
-_FROM_SOURCE: Final = "__twinlake_source"
-_SOURCE_ROW: Final = "__twinlake_source_row"
 _PARAMETERS: Final[Mapping[When, str]] = {
     When.MATCHED: "matchedPredicates",
     When.NOT_MATCHED: "notMatchedPredicates",
@@ -94,6 +91,18 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> Mapping[s
     return {key: int(value) for key, value in outcome.metrics.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Joined:
+    """What the join of a MERGE came to."""
+
+    found: Found
+    inserted: int
+    changed: DataFrame | None = None
+    """Rows to write, with the clause that each falls to; others may be among them."""
+    source: DataFrame | None = None
+    """The source, where updated rows are to be made together with those that are copied."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Merge:
     """One MERGE, resolved."""
@@ -101,8 +110,9 @@ class _Merge:
     change: RowChange
     request: MergeRequest
     template: DataFrame
+    scopes: Scopes
     condition: Resolved
-    columns: MergeColumns
+    rows: MergeRows
     target_only: Expr | None
     """What of the condition concerns the table alone, and so can skip files."""
     source_rows: Observation = field(default_factory=lambda: _observation("source"))
@@ -145,17 +155,11 @@ class _Merge:
             change=change,
             request=request,
             template=template,
+            scopes=scopes,
             condition=condition,
-            columns=columns,
+            rows=MergeRows(columns=columns, row_ids=change.rules.row_tracking),
             target_only=_skipping(spark, metadata, request.alias, parts),
         )
-
-    @property
-    def clauses(self) -> list[MergeClause]:
-        return [each.clause.planned for each in self.columns.clauses]
-
-    def has(self, when: When) -> bool:
-        return any(clause.when is when for clause in self.clauses)
 
     def outcome(self) -> Outcome:
         try:
@@ -169,73 +173,129 @@ class _Merge:
     def _outcome(self) -> Outcome:
         change = self.change
         files, reads = self._files()
-        changed = self._changed(files)
-        found = _Found.of(changed, self.clauses)
+        with change.timed("scan"):
+            joined = self._joined(files)
+        found = joined.found
         touched = change.touched_files(files, delete=found.delete, update=found.update)
-        inserted = self._inserted(changed)
-        nothing = not touched and not inserted and change.metadata is None
+        nothing = not touched and not joined.inserted and change.metadata is None
         plan = plan_merge(
             touched,
-            clauses=self.clauses,
-            source_rows=0 if nothing else self._source_rows(),
-            inserted_rows=inserted,
+            clauses=self.rows.clauses,
+            source_rows=0 if nothing else self._source_rows(self.request.source),
+            inserted_rows=joined.inserted,
             rules=change.rules,
             reads=reads,
             updated_by_source=found.updated_by_source,
             deleted_by_source=found.deleted_by_source,
         )
-        return self._written(plan, changed)
+        with change.timed("rewrite"):
+            return self._written(plan, joined)
 
     def _files(self) -> tuple[pa.Table, ReadSet]:
         """The files that may hold rows the MERGE looks at, and what that means for conflicts."""
-        expr = None if self.has(When.NOT_MATCHED_BY_SOURCE) else self.target_only
+        expr = None if When.NOT_MATCHED_BY_SOURCE in self.rows.kinds else self.target_only
         files = self.change.snapshot.files(expr)
         paths = frozenset(files["path"].to_pylist())
         if expr is None:
             return files, ReadSet(whole_table=True, files=paths)
         return files, ReadSet(predicates=(expr,), files=paths)
 
-    def _changed(self, files: pa.Table) -> DataFrame:
-        """The rows that change, with what becomes of them; computed here, once."""
+    def _target(self, files: pa.Table, *, positions: bool) -> DataFrame:
+        """The rows of these files, under the column ids that expressions were resolved with."""
         change = self.change
         scan = Scan(
             snapshot=change.snapshot,
             files=files,
-            positions=True,
+            positions=positions,
             row_ids=change.rules.row_tracking,
         )
-        target = renumbered(change.spark, scan.frame(change.spark), self.template)
-        source = self.request.source.select("*", F.lit(True).alias(_FROM_SOURCE))
-        kinds = frozenset(when for when in When if self.has(when))
-        if kinds == {When.MATCHED, When.NOT_MATCHED} and _is_small(self.request.source):
-            return self._apart(target, source)
-        counted = source.observe(self.source_rows, F.count(F.lit(1)).alias("rows"))
-        joined = _joined(target, counted, self.condition.column, kinds)
-        acted = joined.select("*", self._action(kinds).alias(_ACTION))
-        rows = self._shaped(acted.where(F.col(_ACTION).isNotNull()), kinds)
-        return self._kept(self._counted(rows))
+        return renumbered(change.spark, scan.frame(change.spark), self.template)
 
-    def _apart(self, target: DataFrame, source: DataFrame) -> DataFrame:
+    def _joined(self, files: pa.Table) -> _Joined:
+        """Joined in the way that reads and moves the least."""
+        kinds = self.rows.kinds
+        in_place = self._in_place()
+        apart = in_place or kinds == {When.MATCHED, When.NOT_MATCHED}
+        if apart and _is_small(self.request.source):
+            return self._apart(files, in_place=in_place)
+        return self._at_once(files)
+
+    def _in_place(self) -> bool:
+        """Whether updated rows can be made while the files they are in are written again.
+
+        The join is then done twice, so it has to be cheap and to come out the same: conditions
+        are deterministic in any case, but what the clock says or a function in Python does is
+        not known to be the same later.
+        """
+        change = self.change
+        rules = change.rules
+        matched = [c for c in self.rows.columns.clauses if c.clause.when is When.MATCHED]
+        conditions = [self.condition, *(c.condition for c in matched if c.condition is not None)]
+        return (
+            bool(matched)
+            and When.NOT_MATCHED_BY_SOURCE not in self.rows.kinds
+            and rules.mode is Mode.COPY_ON_WRITE
+            and not rules.change_data
+            and change.metadata is None
+            and has_equal_keys(self.condition, self.scopes.target, self.scopes.source)
+            and all(is_repeatable(change.spark, condition) for condition in conditions)
+        )
+
+    def _at_once(self, files: pa.Table) -> _Joined:
+        """All kinds of rows in one join."""
+        rows, kinds = self.rows, self.rows.kinds
+        target = self._target(files, positions=True)
+        counted = self._source().observe(self.source_rows, F.count(F.lit(1)).alias("rows"))
+        acted = rows.acted(_join(target, counted, self.condition.column, kinds), kinds)
+        # A match that no clause takes is kept too, as it can make another one ambiguous.
+        told = F.col(ACTION).isNotNull() | rows.counts(kinds)
+        changed = self._kept(self._counted(rows.shaped(acted.where(told), kinds)))
+        found = Found.of(changed, rows.clauses)
+        return _Joined(found=found, inserted=self._inserted(changed), changed=changed)
+
+    def _apart(self, files: pa.Table, *, in_place: bool) -> _Joined:
         """Matches and inserts one after the other, so that a small source can be broadcast.
 
         In one outer join it could not be, and the whole table would be shuffled.
         """
-        numbered = source.select("*", F.monotonically_increasing_id().alias(_SOURCE_ROW))
-        once = self._kept(numbered.observe(self.source_rows, F.count(F.lit(1)).alias("rows")))
-        matched, fresh = frozenset({When.MATCHED}), frozenset({When.NOT_MATCHED})
-        joined = target.join(F.broadcast(once), self.condition.column, "inner")
-        acted = joined.select("*", self._action(matched).alias(_ACTION))
-        # A pair that no clause takes is kept too: its source row is not to be inserted.
-        pairs = self._kept(self._shaped(acted, matched, _SOURCE_ROW))
-        seen = pairs.select(F.col(_SOURCE_ROW).alias("__twinlake_seen"))
-        left = once.join(seen, F.col(_SOURCE_ROW) == F.col("__twinlake_seen"), "left_anti")
-        chosen = left.select("*", self._action(fresh).alias(_ACTION))
-        rows = self._shaped(chosen.where(F.col(_ACTION).isNotNull()), fresh)
-        inserts = self._kept(self._counted(rows))
-        return pairs.where(F.col(_ACTION).isNotNull()).drop(_SOURCE_ROW).union(inserts)
+        rows, matched = self.rows, frozenset({When.MATCHED})
+        source = numbered_rows(self._source())
+        once = self._kept(source.observe(self.source_rows, F.count(F.lit(1)).alias("rows")))
+        target = self._target(files, positions=True)
+        pairs = rows.acted(target.join(F.broadcast(once), self.condition.column, "inner"), matched)
+        if not in_place:
+            pairs = self._kept(rows.shaped(pairs, matched, SOURCE_ROW))
+        elif When.NOT_MATCHED not in rows.kinds:
+            pairs = pairs.where(rows.counts(matched)).drop(SOURCE_ROW)
+        # A pair that no clause takes counts too: its source row is not to be inserted.
+        found = Found.of(pairs, rows.clauses)
+        changed, inserted = self._fresh(once, found)
+        if in_place:
+            return _Joined(found=found, inserted=inserted, changed=changed, source=once)
+        taken = pairs.where(F.col(ACTION).isNotNull()).drop(SOURCE_ROW)
+        return _Joined(
+            found=found,
+            inserted=inserted,
+            changed=taken if changed is None else taken.union(changed),
+        )
 
-    def _shaped(self, acted: DataFrame, kinds: frozenset[When], *more: str) -> DataFrame:
-        return self._generated(acted.select(*self._outputs(acted, kinds), *more))
+    def _fresh(self, once: DataFrame, found: Found) -> tuple[DataFrame | None, int]:
+        """The rows to insert, and how many they are."""
+        rows, fresh = self.rows, frozenset({When.NOT_MATCHED})
+        clauses = [clause for clause in rows.clauses if clause.when is When.NOT_MATCHED]
+        if not clauses:
+            return None, 0
+        acted = rows.acted(found.unmatched(once), fresh)
+        inserts = rows.shaped(acted.where(F.col(ACTION).isNotNull()), fresh)
+        if self.change.rules.change_data or all(clause.conditional for clause in clauses):
+            inserts = self._kept(self._counted(inserts))
+            count = self._inserted(inserts)
+        else:
+            count = self._source_rows(once) - found.matched_source_rows
+        return (inserts, count) if count else (None, 0)
+
+    def _source(self) -> DataFrame:
+        return self.request.source.select("*", F.lit(True).alias(FROM_SOURCE))
 
     def _kept(self, frame: DataFrame) -> DataFrame:
         """The frame, computed now and never again."""
@@ -244,116 +304,78 @@ class _Merge:
         return kept
 
     def _counted(self, rows: DataFrame) -> DataFrame:
-        is_insert = F.col(_ACTION).isin(self._numbers(Then.INSERT))
+        is_insert = F.col(ACTION).isin(self.rows.numbers(Then.INSERT))
         counted = F.count(F.when(is_insert, True)).alias("rows")
         return rows.observe(self.inserted_rows, counted)
 
-    def _action(self, kinds: frozenset[When]) -> Column:
-        """The number of the clause that a row falls to: the first that holds."""
-        # With one kind of clause the join itself has left only rows of that kind.
-        alone = len(kinds) == 1
-        sides = {
-            When.MATCHED: F.col(FILE_NUMBER).isNotNull() & F.col(_FROM_SOURCE).isNotNull(),
-            When.NOT_MATCHED: F.col(FILE_NUMBER).isNull(),
-            When.NOT_MATCHED_BY_SOURCE: F.col(_FROM_SOURCE).isNull(),
-        }
-        chain: Any = F
-        for number, each in enumerate(self.columns.clauses):
-            if each.clause.when not in kinds:
-                continue
-            holds = F.lit(True) if alone else sides[each.clause.when]
-            if each.condition is not None:
-                holds = holds & each.condition.column
-            chain = chain.when(holds, F.lit(number))
-        column: Column = chain.otherwise(F.lit(None).cast("int"))
-        return column
-
-    def _numbers(self, *wanted: Then) -> list[int]:
-        return [number for number, clause in enumerate(self.clauses) if clause.then in wanted]
-
-    def _outputs(self, acted: DataFrame, kinds: frozenset[When]) -> list[Column]:
-        """The table's columns as the clauses make them, where the row was, and the clause."""
-        made = [
-            (number, each.values)
-            for number, each in enumerate(self.columns.clauses)
-            if each.values and each.clause.when in kinds
-        ]
-        columns = []
-        for position, wanted in enumerate(self.columns.metadata.schema):
-            kind = spark_type(Struct((visible_field(wanted),)))[0].dataType
-            chain: Any = F
-            for number, values in made:
-                chain = chain.when(F.col(_ACTION) == F.lit(number), values[position])
-            value = chain.otherwise(F.lit(None).cast(kind)) if made else F.lit(None).cast(kind)
-            columns.append(value.alias(wanted.name))
-        for name, spelled in ((FILE_NUMBER, "int"), (ROW_INDEX, "bigint"), (ROW_ID, "bigint")):
-            if name in acted.columns:
-                columns.append(F.col(name))
-            elif name != ROW_ID or self.change.rules.row_tracking:
-                columns.append(F.lit(None).cast(spelled).alias(name))
-        return [*columns, F.col(_ACTION)]
-
-    def _generated(self, rows: DataFrame) -> DataFrame:
-        """Generated columns follow the other values, where a clause does not set them itself."""
-        made: dict[str, Column] = {}
-        for wanted in self.columns.metadata.schema:
-            numbers = [
-                number
-                for number, each in enumerate(self.columns.clauses)
-                if wanted.name in each.computed
-            ]
-            if not numbers:
-                continue
-            kind = spark_type(Struct((visible_field(wanted),)))[0].dataType
-            text = str(wanted.metadata[GENERATION_EXPRESSION_KEY])
-            current = F.col(quoted(wanted.name))
-            follows = F.col(_ACTION).isin(numbers)
-            made[wanted.name] = F.when(follows, F.expr(text).cast(kind)).otherwise(current)
-        if not made:
-            return rows
-        return rows.select(
-            *(made[n].alias(n) if n in made else F.col(quoted(n)) for n in rows.columns)
-        )
-
     def _inserted(self, changed: DataFrame) -> int:
-        numbers = self._numbers(Then.INSERT)
+        numbers = self.rows.numbers(Then.INSERT)
         if not numbers:
             return 0
         seen = _observed(self.inserted_rows)
-        return changed.where(F.col(_ACTION).isin(numbers)).count() if seen is None else seen
+        return changed.where(F.col(ACTION).isin(numbers)).count() if seen is None else seen
 
-    def _source_rows(self) -> int:
+    def _source_rows(self, source: DataFrame) -> int:
         # Spark leaves the source unread where the table has no rows to join it with.
         seen = _observed(self.source_rows)
-        return self.request.source.count() if seen is None else seen
+        return source.count() if seen is None else seen
 
-    def _written(self, plan: RowPlan, changed: DataFrame) -> Outcome:
+    def _written(self, plan: RowPlan, joined: _Joined) -> Outcome:
         change = self.change
-        numbered, drawn = self._numbered(changed)
-        updates, inserts = self._numbers(Then.UPDATE), self._numbers(Then.INSERT)
-        rows: DataFrame | None = None
+        updates, inserts = (self.rows.numbers(then) for then in (Then.UPDATE, Then.INSERT))
+        parts: list[DataFrame] = []
         images: DataFrame | None = None
-        if plan.updated_rows + plan.inserted_rows:
-            kept = numbered.where(F.col(_ACTION).isin(updates + inserts))
-            rows = enforce(kept, change.after, computed=self._always_computed())
+        drawn: frozenset[str] = frozenset()
+        if joined.source is not None:
+            parts += self._rewritten(plan, joined.source)
+        if joined.changed is not None and plan.updated_rows + plan.inserted_rows:
+            stays = joined.changed.where(F.col(ACTION).isin(updates + inserts))
+            kept, drawn = self._numbered(stays)
+            parts.append(kept)
             if plan.needs_change_files:
                 kind = F.when(
-                    F.col(_ACTION).isin(updates), F.lit(str(ChangeType.UPDATE_POSTIMAGE))
+                    F.col(ACTION).isin(updates), F.lit(str(ChangeType.UPDATE_POSTIMAGE))
                 ).otherwise(F.lit(str(ChangeType.INSERT)))
                 images = kept.withColumn(CHANGE_TYPE, kind)
-        written = change.write(plan, changed=rows, change_rows=images)
+        computed = self._always_computed()
+        written = change.write(
+            plan,
+            changed=[enforce(part, change.after, computed=computed) for part in parts],
+            change_rows=images,
+            changed_holds_copied=joined.source is not None,
+        )
         if drawn:
             change.metadata = marks(change.after, written.files, columns=drawn) or change.metadata
         return plan.finish(written, now=change.table.runtime.clock.now_ms())
 
+    def _rewritten(self, plan: RowPlan, source: DataFrame) -> list[DataFrame]:
+        """All rows of the touched files: updated ones and others stay together in their new file.
+
+        The plan checks that they come to the rows it was made for.
+        """
+        paths = [
+            step.file.add.path
+            for step in plan.steps
+            if isinstance(step, RewriteFile) or len(step.file.update)
+        ]
+        if not paths:
+            return []
+        target = self._target(self.change.only(paths), positions=False)
+        # Of several matches of a row at most one is taken by a clause, or all of them delete it.
+        on = self.condition.column & self.rows.taken(When.MATCHED)
+        joined = target.join(F.broadcast(source), on, "left")
+        current = [each.column for each in self.scopes.target.attributes()]
+        return [self.rows.rewritten(joined, current)]
+
     def _always_computed(self) -> frozenset[str]:
         """Generated columns that no clause gave values of its own: they need no check."""
-        made = [each.computed for each in self.columns.clauses if each.values]
+        made = [each.computed for each in self.rows.columns.clauses if each.values]
         return frozenset.intersection(*made) if made else frozenset()
 
     def _numbered(self, changed: DataFrame) -> tuple[DataFrame, frozenset[str]]:
         """Inserted rows with the identity values the table gives them."""
-        drawn: frozenset[str] = frozenset().union(*(c.drawn for c in self.columns.clauses))
+        clauses = self.rows.columns.clauses
+        drawn: frozenset[str] = frozenset().union(*(c.drawn for c in clauses))
         if not drawn:
             return changed, drawn
         own = {name: f"__twinlake_given_{n}" for n, name in enumerate(sorted(drawn))}
@@ -364,68 +386,10 @@ class _Merge:
             if name not in own:
                 columns.append(F.col(quoted(name)))
                 continue
-            numbers = [n for n, each in enumerate(self.columns.clauses) if name in each.drawn]
-            value = F.when(F.col(_ACTION).isin(numbers), F.col(quoted(name)))
+            numbers = [n for n, each in enumerate(clauses) if name in each.drawn]
+            value = F.when(F.col(ACTION).isin(numbers), F.col(quoted(name)))
             columns.append(value.otherwise(F.col(own[name])).alias(name))
         return numbered.select(*columns), drawn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """The rows of the table that change, by file."""
-
-    delete: Mapping[int, Positions]
-    update: Mapping[int, Positions]
-    deleted_by_source: int
-    updated_by_source: int
-
-    @staticmethod
-    def of(changed: DataFrame, clauses: Sequence[MergeClause]) -> _Found:
-        import numpy as np
-
-        if all(clause.then is Then.INSERT for clause in clauses):
-            return _Found(delete={}, update={}, deleted_by_source=0, updated_by_source=0)
-        rows = changed.where(F.col(FILE_NUMBER).isNotNull())
-        table = rows.select(FILE_NUMBER, ROW_INDEX, _ACTION).toArrow()
-        files, positions, actions = (
-            table[name].to_numpy() for name in (FILE_NUMBER, ROW_INDEX, _ACTION)
-        )
-        order = np.lexsort((positions, files))
-        files, positions, actions = files[order], positions[order], actions[order]
-        again = np.zeros(len(files), bool)
-        again[1:] = (files[1:] == files[:-1]) & (positions[1:] == positions[:-1])
-        repeated = Counter(zip(files[again].tolist(), positions[again].tolist(), strict=True))
-        refuse_ambiguous(clauses, [(row, count + 1) for row, count in repeated.items()])
-        files, positions, actions = files[~again], positions[~again], actions[~again]
-
-        def chosen(then: Then, when: When | None = None) -> Any:
-            numbers = [
-                n for n, c in enumerate(clauses) if c.then is then and when in (None, c.when)
-            ]
-            return np.isin(actions, numbers)
-
-        deleted, updated = chosen(Then.DELETE), chosen(Then.UPDATE)
-        by_source = When.NOT_MATCHED_BY_SOURCE
-        return _Found(
-            delete=_by_file(files[deleted], positions[deleted]),
-            update=_by_file(files[updated], positions[updated]),
-            deleted_by_source=int(chosen(Then.DELETE, by_source).sum()),
-            updated_by_source=int(chosen(Then.UPDATE, by_source).sum()),
-        )
-
-
-def _by_file(files: Any, positions: Any) -> dict[int, Positions]:
-    """Positions by file, both sorted by file."""
-    import numpy as np
-    from pyroaring import BitMap64
-
-    numbers, starts = np.unique(files, return_index=True)
-    if not len(numbers):
-        return {}
-    pieces = np.split(positions, starts[1:])
-    return {
-        int(number): BitMap64(piece.tolist()) for number, piece in zip(numbers, pieces, strict=True)
-    }
 
 
 def _template(spark: SparkSession, metadata: Metadata, request: MergeRequest) -> DataFrame:
@@ -434,8 +398,7 @@ def _template(spark: SparkSession, metadata: Metadata, request: MergeRequest) ->
     It shares its column ids with the table's frame, so that columns taken from there mean the
     target; unless the source was made from that frame and has them already.
     """
-    # A frame of ``toDF()`` lists its files when it is looked at; its template has the same columns.
-    like: DataFrame | None = getattr(request.target, "_template", request.target)
+    like = None if request.target is None else columns_of(request.target)
     fresh = empty_frame(spark, metadata)
     if like is None or like.dtypes != fresh.dtypes or shares_columns(like, request.source):
         return fresh
@@ -490,12 +453,10 @@ def _unqualified(sql: str, alias: str | None) -> str:
     return tree.sql(dialect="spark")
 
 
-def _joined(target: DataFrame, source: DataFrame, on: Column, kinds: frozenset[When]) -> DataFrame:
+def _join(target: DataFrame, source: DataFrame, on: Column, kinds: frozenset[When]) -> DataFrame:
     """The join that keeps just the rows that clauses of these kinds are about."""
     if kinds == {When.NOT_MATCHED}:
         return source.join(target, on, "left_anti")
-    if kinds == {When.NOT_MATCHED_BY_SOURCE}:
-        return target.join(source, on, "left_anti")
     sides = {
         (False, False): "inner",
         (True, False): "right",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.reading.table_scan import frame_of_plan
 from twinlake.spark.spark_types import from_spark, java_class
 
 if TYPE_CHECKING:
@@ -24,9 +23,17 @@ if TYPE_CHECKING:
 
     from twinlake.schema import DataType, Struct
 
-__all__ = ["Resolved", "Scope", "conjuncts", "renumbered", "shares_columns", "stand_in"]
+__all__ = [
+    "Resolved",
+    "Scope",
+    "conjuncts",
+    "has_equal_keys",
+    "is_repeatable",
+    "shares_columns",
+]
 
 _AGGREGATE: Final = ("MISSING_GROUP_BY", "GROUP_BY_AGGREGATE")
+_EQUATIONS: Final = ("EqualTo", "EqualNullSafe")
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
 _UNRESOLVED: Final = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")
 
@@ -171,50 +178,33 @@ def conjuncts(expression: Any) -> Iterator[Any]:
         yield expression
 
 
+def has_equal_keys(condition: Resolved, one: Scope, other: Scope) -> bool:
+    """Whether a condition has a part by which rows of two sides find each other without a search.
+
+    That is an equation of an expression of one side and an expression of the other.
+    """
+
+    def sides(part: Any) -> bool:
+        left, right = part.left(), part.right()
+        if left.references().isEmpty() or right.references().isEmpty():
+            return False
+        return (one.covers(left) and other.covers(right)) or (
+            other.covers(left) and one.covers(right)
+        )
+
+    equations = (p for p in conjuncts(condition.expression) if p.nodeName() in _EQUATIONS)
+    return any(sides(part) for part in equations)
+
+
+def is_repeatable(spark: SparkSession, condition: Resolved) -> bool:
+    """Whether a deterministic condition comes out the same in another query, later."""
+    jvm: Any = spark._jvm
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    passing = (patterns.CURRENT_LIKE(), patterns.PYTHON_UDF())
+    return not any(condition.expression.containsPattern(pattern) for pattern in passing)
+
+
 def shares_columns(one: DataFrame, other: DataFrame) -> bool:
     """Whether two frames have columns with the same ids, as frames made from each other have."""
     plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in (one, other)]
     return not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty()
-
-
-def stand_in(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """A frame without rows that has the columns of another, with their ids and qualifiers."""
-    jdf: Any = frame._jdf
-    jsession: Any = spark._jsparkSession
-    rows: Any = spark.sparkContext._jsc.emptyRDD()
-    empty = jsession.createDataFrame(rows, jdf.schema())
-    plan = empty.queryExecution().analyzed()
-    return _project(spark, plan, jdf.queryExecution().analyzed().output(), extra=False)
-
-
-def renumbered(spark: SparkSession, frame: DataFrame, like: DataFrame) -> DataFrame:
-    """The frame with the column ids of ``like``, column by column; what it has beyond stays."""
-    jdf: Any = frame._jdf
-    wanted: Any = like._jdf
-    output = wanted.queryExecution().analyzed().output()
-    return _project(spark, jdf.queryExecution().analyzed(), output, extra=True)
-
-
-def _project(spark: SparkSession, child: Any, wanted: Any, *, extra: bool) -> DataFrame:
-    alias = java_class(spark, f"{_EXPRESSIONS}.Alias")
-    project = java_class(spark, "org.apache.spark.sql.catalyst.plans.logical.Project")
-    option = java_class(spark, "scala.Option")
-    sequences = java_class(spark, "org.apache.spark.api.python.PythonUtils")
-    nothing = sequences.toSeq([])
-    output = child.output()
-    columns = []
-    for position in range(wanted.size()):
-        attribute = wanted.apply(position)
-        columns.append(
-            alias(
-                output.apply(position),
-                attribute.name(),
-                attribute.exprId(),
-                attribute.qualifier(),
-                option.apply(attribute.metadata()),
-                nothing,
-            )
-        )
-    if extra:
-        columns += [output.apply(position) for position in range(wanted.size(), output.size())]
-    return frame_of_plan(spark, project(sequences.toSeq(columns), child))

@@ -37,13 +37,17 @@ def update(
     condition: str | Column | None = None,
     *,
     alias: str | None = None,
+    target: DataFrame | None = None,
     options: CommitOptions | None = None,
 ) -> int:
-    """Give columns new values in the rows for which the condition is true; returns how many."""
+    """Give columns new values in the rows for which the condition is true; returns how many.
+
+    ``target``: the frame of the table that condition and values may have taken columns from.
+    """
     started = time.monotonic()
     TableRules.of(table.metadata).refuse_row_loss("UPDATE")
     chosen = "true" if condition is None else condition
-    wanted = Condition.of(spark, table, chosen, "UPDATE", alias=alias)
+    wanted = Condition.of(spark, table, chosen, "UPDATE", alias=alias, target=target)
     parameters = {} if condition is None else {"predicate": [wanted.shown]}
     change = RowChange(spark, table, Operation(name=OperationName.UPDATE, parameters=parameters))
     if options is not None:
@@ -60,7 +64,8 @@ def _outcome(
     snapshot = change.snapshot
     files = snapshot.files(wanted.expr)
     reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
-    whole = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
+    scan = Scan(snapshot=snapshot, files=files, positions=True)
+    whole = wanted.named(scan.frame(change.spark))
     # Resolved before anything runs: a wrong assignment must not cost a scan.
     assigned(whole, change.after, assignments)
     with change.timed("scan"):
@@ -78,7 +83,7 @@ def _write(
     assignments: Mapping[str, str | Column],
 ) -> Written:
     in_place = change.rules.mode is Mode.COPY_ON_WRITE
-    rows = _rewritten(change, plan, wanted) if in_place else _matched(change, plan)
+    rows = _rewritten(change, plan, wanted) if in_place else _matched(change, plan, wanted)
     frame = assigned(rows, change.after, assignments, only=F.col(_MATCHED))
     frame = enforce(frame, change.after)
     images = None
@@ -87,13 +92,13 @@ def _write(
         frame = frame.localCheckpoint()
         kind = F.lit(str(ChangeType.UPDATE_POSTIMAGE))
         images = frame.where(_MATCHED).withColumn(CHANGE_TYPE, kind)
-    return change.write(plan, changed=frame, change_rows=images, changed_holds_copied=in_place)
+    return change.write(plan, changed=[frame], change_rows=images, changed_holds_copied=in_place)
 
 
-def _matched(change: RowChange, plan: RowPlan) -> DataFrame:
+def _matched(change: RowChange, plan: RowPlan, wanted: Condition) -> DataFrame:
     """The rows to update, found again by position."""
     rows = {step.file.add.path: step.file.update for step in plan.steps}
-    found = change.rows_at(rows, row_ids=plan.materialise_row_ids)
+    found = wanted.named(change.rows_at(rows, row_ids=plan.materialise_row_ids))
     # Updated rows were last changed by this commit, whatever version they came from.
     return found.drop(ROW_COMMIT_VERSION).withColumn(_MATCHED, F.lit(True))
 
@@ -102,7 +107,7 @@ def _rewritten(change: RowChange, plan: RowPlan, wanted: Condition) -> DataFrame
     """All rows of the touched files: updated ones and others stay together in their new file."""
     files = change.only(step.file.add.path for step in plan.steps)
     scan = Scan(snapshot=change.snapshot, files=files, row_ids=plan.materialise_row_ids)
-    found = scan.frame(change.spark)
+    found = wanted.named(scan.frame(change.spark))
     flagged = found.withColumn(_MATCHED, F.coalesce(wanted.column, F.lit(False)))
     if not plan.materialise_row_ids:
         return flagged

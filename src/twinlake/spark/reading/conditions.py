@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.schema import Struct
 from twinlake.schema.predicates import parse_predicate
+from twinlake.spark.reading.column_ids import renumbered
 from twinlake.spark.reading.columns import visible_field
 from twinlake.spark.reading.table_scan import frame_of_plan
 from twinlake.spark.spark_types import java_class, jvm_type
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
     from twinlake.table import Table
 
-__all__ = ["Condition", "empty_frame", "skipping_expression"]
+__all__ = ["Condition", "check_condition", "columns_of", "empty_frame", "skipping_expression"]
+
+
+def check_condition(condition: object) -> None:
+    """SQL text, a Column, or nothing; Python's error for anything else, as in Delta."""
+    from pyspark.sql import Column
+
+    if condition is not None and not isinstance(condition, (str, Column)):
+        raise TypeError(f"'condition' must be a str or a Column, found {type(condition).__name__}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +46,13 @@ class Condition:
     """What of it can skip files."""
     alias: str | None = None
     """The name that it uses for the table."""
+    like: DataFrame | None = None
+    """A frame whose columns it may name."""
 
     def named(self, frame: DataFrame) -> DataFrame:
-        """A frame of the table under the name that the condition uses."""
+        """A frame of the table under the names that the condition uses."""
+        if self.like is not None:
+            frame = renumbered(frame.sparkSession, frame, self.like)
         return frame if self.alias is None else frame.alias(self.alias)
 
     @staticmethod
@@ -50,10 +63,19 @@ class Condition:
         operation: str,
         *,
         alias: str | None = None,
+        target: DataFrame | None = None,
     ) -> Condition:
-        """Resolve a condition; unknown columns and wrong types are errors of Spark's own."""
+        """Resolve a condition; unknown columns and wrong types are errors of Spark's own.
+
+        ``target``: the frame of the table that it may have taken columns from.
+        """
         column = F.expr(condition) if isinstance(condition, str) else condition
         frame = empty_frame(spark, table.metadata)
+        like = None if target is None else columns_of(target)
+        if like is not None and like.dtypes == frame.dtypes:
+            frame = like
+        else:
+            like = None
         if alias is not None:
             frame = frame.alias(alias)
         filtered: Any = frame.where(column)._jdf.queryExecution().analyzed()
@@ -74,7 +96,17 @@ class Condition:
             shown=_as_shown(spark, filtered),
             expr=skipping_expression(spark, text, table.metadata),
             alias=alias,
+            like=like,
         )
+
+
+def columns_of(frame: DataFrame) -> DataFrame:
+    """A frame with the same columns, for resolving only.
+
+    A frame of ``toDF()`` lists its files when it is looked at; its template does not.
+    """
+    found: DataFrame = getattr(frame, "_template", frame)
+    return found
 
 
 def _as_shown(spark: SparkSession, filtered: Any) -> str:

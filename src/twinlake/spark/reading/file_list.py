@@ -71,14 +71,14 @@ def _odd_key(root: str, path: str) -> str:
 def read_files(
     spark: SparkSession,
     inner: Any,
-    keys: Sequence[str],
-    sizes: Sequence[int],
+    files: Sequence[tuple[str, int, int]],
     schema: Struct,
     *,
     partitioned: bool,
 ) -> Any:
-    """The analysed JVM plan of a Parquet scan over these files with this schema.
+    """The analysed JVM plan of a Parquet scan with this schema over files: (key, size, time).
 
+    The time is what rows have in ``_metadata.file_modification_time``, in milliseconds.
     ``partitioned``: the folders are the Hive encoding of trailing columns of the schema. Names
     that begin with ``_`` or ``.`` must not be among the files: Spark drops them in silence.
     """
@@ -86,14 +86,14 @@ def read_files(
     if not partitioned:
         # Also keeps folders that only look like partitions from becoming columns.
         reader = reader.option("recursiveFileLookup", "true")
-    scratch = _write_list(list(zip(keys, sizes, strict=True)))
+    scratch = _write_list(files)
     try:
         return reader.parquet(_strings(spark, [scratch.as_uri()])).queryExecution().analyzed()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _write_list(files: Sequence[tuple[str, int]]) -> Path:
+def _write_list(files: Sequence[tuple[str, int, int]]) -> Path:
     scratch = Path(tempfile.mkdtemp(prefix="twinlake-files-"))
     folder = scratch / "_spark_metadata"
     folder.mkdir()
@@ -108,8 +108,8 @@ def _write_list(files: Sequence[tuple[str, int]]) -> Path:
         "action": "add",
     }
     lines = [b"v1"]
-    for key, size in files:
-        entry["path"], entry["size"] = key, size
+    for key, size, time in files:
+        entry["path"], entry["size"], entry["modificationTime"] = key, size, time
         lines.append(encode(entry))
     (folder / "0").write_bytes(b"\n".join(lines))
     return scratch

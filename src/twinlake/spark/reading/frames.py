@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from twinlake.spark.reading.column_ids import renumbered
 from twinlake.spark.reading.conditions import empty_frame, skipping_expression
-from twinlake.spark.reading.table_scan import Scan, frame_of_plan
-from twinlake.spark.spark_types import java_class
+from twinlake.spark.reading.table_scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TableFrame", "files_for", "table_frame"]
 
-_CATALYST = "org.apache.spark.sql.catalyst"
 _SOURCE = "_metadata"
 """The hidden column of file sources: path, size and row index of where a row comes from."""
 
@@ -137,7 +136,7 @@ class TableFrame(ClassicDataFrame):
         skipping = _skipping(spark, self._snapshot, self._template) if self._steps else None
         files = self._snapshot.files(skipping)
         scan = Scan(snapshot=self._snapshot, files=files, one_branch=one_branch)
-        frame = _with_column_ids(spark, scan.frame(spark), self._base)
+        frame = renumbered(spark, scan.frame(spark), self._base)
         for step in self._steps:
             frame = step(frame)
         return frame
@@ -160,28 +159,3 @@ def _condition_on_leaf(plan: Any) -> str | None:
         if name != "Project":
             return None
         plan = plan.child()
-
-
-def _with_column_ids(spark: SparkSession, frame: DataFrame, base: DataFrame) -> DataFrame:
-    """The frame with the column ids of ``base``, column by column."""
-    alias = java_class(spark, f"{_CATALYST}.expressions.Alias")
-    some = java_class(spark, "scala.Some")
-    to_seq = java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq
-    child: Any = frame._jdf.queryExecution().analyzed()
-    output, wanted = child.output(), base._jdf.queryExecution().analyzed().output()
-    nothing = to_seq([])
-    aliases = []
-    for position in range(wanted.size()):
-        attribute = wanted.apply(position)
-        aliases.append(
-            alias(
-                output.apply(position),
-                attribute.name(),
-                attribute.exprId(),
-                nothing,
-                some(attribute.metadata()),
-                nothing,
-            )
-        )
-    project = java_class(spark, f"{_CATALYST}.plans.logical.Project")
-    return frame_of_plan(spark, project(to_seq(aliases), child))

@@ -29,7 +29,7 @@ __all__ = ["read_hidden"]
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of files, with the key of the file and the position in it behind the columns."""
+    """Rows of files, with key and mark of the file and the position in it behind the columns."""
 
     files: FileRows
     names: tuple[str, ...]
@@ -37,9 +37,9 @@ class _Rows:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from self._file(row["path"], row["size"], row["key"])
+                yield from self._file(row["path"], row["size"], row["key"], row["mark"])
 
-    def _file(self, path: str, size: int, key: str) -> Iterator[pa.RecordBatch]:
+    def _file(self, path: str, size: int, key: str, mark: int) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         add = AddFile(
@@ -54,6 +54,7 @@ class _Rows:
                     for column, field in zip(batch.columns, self.files.columns, strict=True)
                 ]
                 arrays.append(pa.repeat(pa.scalar(key, pa.string()), rows))
+                arrays.append(pa.repeat(pa.scalar(mark, pa.int64()), rows))
                 arrays.append(pa.array(range(start, start + rows), pa.int64()))
                 yield pa.RecordBatch.from_arrays(arrays, names=list(self.names))
                 start += rows
@@ -64,27 +65,29 @@ class _Rows:
 def read_hidden(
     spark: SparkSession,
     store: Store,
-    files: Sequence[tuple[str, int, str]],
+    files: Sequence[tuple[str, int, str, int]],
     schema: Struct,
     stored: Struct,
     *,
     mode: ColumnMappingMode,
-    key_column: str,
-    row_column: str,
+    added: tuple[str, str, str],
 ) -> DataFrame:
-    """The rows of the files (path in the log, size, key), found as the mapping mode says.
+    """The rows of the files (path in the log, size, key, mark), found as the mapping mode says.
 
-    ``stored`` is the schema as the files spell it, ``schema`` the same as it is to be shown.
+    ``stored`` is the schema as the files spell it, ``schema`` the same as it is to be shown;
+    ``added`` are the names of three more columns: key and mark of the file, and the position.
     """
     import pyarrow as pa
     from pyspark.sql import types
 
-    paths, sizes, keys = (list(column) for column in zip(*files, strict=True))
-    listed = spark.createDataFrame(pa.table({"path": paths, "size": sizes, "key": keys}))
+    given = zip(("path", "size", "key", "mark"), zip(*files, strict=True), strict=True)
+    listed = spark.createDataFrame(pa.table({name: list(column) for name, column in given}))
     wanted = to_arrow(stored, field_ids=True)
     read = FileRows(store=store, columns=wanted, by_id=mode is ColumnMappingMode.ID)
     result = types.StructType([*spark_type(schema).fields])
-    result = result.add(key_column, types.StringType()).add(row_column, types.LongType())
+    kinds = (types.StringType(), types.LongType(), types.LongType())
+    for name, kind in zip(added, kinds, strict=True):
+        result = result.add(name, kind)
     return map_in_arrow(listed, _Rows(read, tuple(result.names)), result)
 
 

@@ -1,9 +1,10 @@
 """Reading: Spark's own Parquet reader over exactly the files of a snapshot.
 
 A table without deletion vectors whose folders spell its partitions is one plain Parquet scan. What
-goes beyond that is joined on by the file's path, in a union branch of its own, so that the other
-files do not pay for it. A file that the join does not find is an error: it never yields null
-partition values and never lets a deleted row back in.
+goes beyond that is joined on by the file's number, in a union branch of its own, so that the other
+files do not pay for it. The number is in the list of files that Spark is given, in the place of the
+file's modification time. A row without such a number is an error: it never gets null partition
+values and is never let back in where it was deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from twinlake.errors import Code, CorruptTable
 from twinlake.schema import (
     INTEGER,
     LONG,
-    STRING,
     ColumnMappingMode,
     Struct,
     StructField,
@@ -33,7 +33,7 @@ from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted, spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pyarrow as pa
     from pyroaring import AbstractBitMap64 as Positions
@@ -49,17 +49,18 @@ ROW_INDEX: Final = "__twinlake_row"
 ROW_ID: Final = "__twinlake_row_id"
 ROW_COMMIT_VERSION: Final = "__twinlake_row_version"
 
-_PATH: Final = "__twinlake_path"
 _KEY: Final = "__twinlake_key"
+_MARK: Final = "__twinlake_mark"
+_KNOWN: Final = "__twinlake_known"
 _BASE_ID: Final = "__twinlake_base_row_id"
 _BASE_VERSION: Final = "__twinlake_base_version"
 _PARTITION: Final = "__twinlake_partition_"
 _UNKNOWN_FILE: Final = CorruptTable(
     Code.INTERNAL,
-    "Spark read a file under a name that the table does not know it by.",
-    why="the path is spelt differently in the log and in Hadoop, so that partition values and "
-    "deletion vectors cannot be found for it",
-    fix="Report the path; reading it would give wrong rows.",
+    "Spark read a file that the table does not know.",
+    why="the file does not have the number that it was given to Spark with, so that partition "
+    "values and deletion vectors cannot be found for it",
+    fix="Report the path and the version of Spark; reading it would give wrong rows.",
 )
 
 
@@ -169,11 +170,11 @@ class _Branch:
         in_folders = self.by_spark and folders_spell_partitions(snapshot, self.files)
         single = None if in_folders else columns.only_partition(self.files)
         partitions = columns.partition_fields if in_folders else ()
-        keys = file_keys(hadoop_root(snapshot.store.url), self.files["path"].to_pylist())
-        raw = self._raw(spark, keys, partitions)
         joined_partitions = bool(columns.partition_fields) and not in_folders and single is None
-        if self.hidden or self.scan.positions or self.scan.row_ids or joined_partitions:
-            raw = self._with_file(spark, raw, keys, partitions=joined_partitions)
+        numbered = self.hidden or self.scan.positions or self.scan.row_ids or joined_partitions
+        raw = self._raw(spark, partitions, numbered=numbered)
+        if numbered:
+            raw = self._with_file(spark, raw, partitions=joined_partitions)
         if self.hidden:
             raw = self._without_hidden(spark, raw)
         chosen = columns.select(
@@ -190,14 +191,17 @@ class _Branch:
         )
 
     def _raw(
-        self, spark: SparkSession, keys: Sequence[str], partitions: tuple[StructField, ...]
+        self, spark: SparkSession, partitions: tuple[StructField, ...], *, numbered: bool
     ) -> DataFrame:
         """The columns as files name them."""
         columns, sizes = self.columns, self.files["size"].to_pylist()
+        keys = file_keys(hadoop_root(self.scan.snapshot.store.url), self.files["path"].to_pylist())
         schema = Struct((*columns.data_fields, *self._row_id_fields(), *partitions))
         if self.by_spark:
             inner = inner_session(spark)
-            plan = read_files(spark, inner, keys, sizes, schema, partitioned=bool(partitions))
+            times = self._marks() if numbered else self._modification_times()
+            listed = list(zip(keys, sizes, times, strict=True))
+            plan = read_files(spark, inner, listed, schema, partitioned=bool(partitions))
             return frame_of_plan(spark, plan)
         from twinlake.spark.reading.hidden_names import read_hidden
 
@@ -205,12 +209,11 @@ class _Branch:
         return read_hidden(
             spark,
             self.scan.snapshot.store,
-            list(zip(self.files["path"].to_pylist(), sizes, keys, strict=True)),
+            list(zip(self.files["path"].to_pylist(), sizes, keys, self._marks(), strict=True)),
             schema,
             Struct((*stored, *self._row_id_fields())),
             mode=columns.mode,
-            key_column=_KEY,
-            row_column=ROW_INDEX,
+            added=(_KEY, _MARK, ROW_INDEX),
         )
 
     def _row_id_fields(self) -> tuple[StructField, ...]:
@@ -231,15 +234,41 @@ class _Branch:
             ]
         return found
 
-    def _with_file(
-        self, spark: SparkSession, raw: DataFrame, keys: Sequence[str], *, partitions: bool
-    ) -> DataFrame:
-        """Join what the log knows of each file."""
+    def _marks(self) -> list[int]:
+        """The files' numbers as Spark is told them: from one, as zero is what nobody has said."""
+        return [number + 1 for number in self.files[FILE_NUMBER].to_pylist()]
+
+    def _modification_times(self) -> list[int]:
+        return [time or 0 for time in self.files["modification_time"].to_pylist()]
+
+    def _with_file(self, spark: SparkSession, raw: DataFrame, *, partitions: bool) -> DataFrame:
+        """Each row's file and place in it, and what else the log knows of the file."""
+        located = raw
+        if self.by_spark:
+            # In this way a column of the table that has the same name does not get in between.
+            source = raw.metadataColumn("_metadata")
+            marked = F.unix_millis(source.getField("file_modification_time"))
+            located = raw.select(
+                "*",
+                source.getField("file_path").alias(_KEY),
+                marked.alias(_MARK),
+                source.getField("row_index").alias(ROW_INDEX),
+            )
+        last = max(self._marks(), default=0)
+        known = (F.col(_MARK) >= 1) & (F.col(_MARK) <= last)
+        number = _found((F.col(_MARK) - 1).cast("int"), known)
+        numbered = located.withColumn(FILE_NUMBER, number)
+        if not partitions and not self.scan.row_ids:
+            return numbered
+        facts = self._facts(spark, partitions=partitions)
+        return numbered.join(F.broadcast(facts), F.col(FILE_NUMBER) == F.col(_KNOWN), "left")
+
+    def _facts(self, spark: SparkSession, *, partitions: bool) -> DataFrame:
+        """What the log knows of each file."""
         import pyarrow as pa
 
         info = {
-            _PATH: pa.array(keys, pa.string()),
-            FILE_NUMBER: self.files[FILE_NUMBER],
+            _KNOWN: self.files[FILE_NUMBER],
             _BASE_ID: self.files["base_row_id"],
             _BASE_VERSION: self.files["default_row_commit_version"],
         }
@@ -247,20 +276,12 @@ class _Branch:
             values = self.files["partition_values"].combine_chunks()
             for position, child in enumerate(values.flatten()):
                 info[f"{_PARTITION}{position}"] = child
-        kinds = [STRING, INTEGER, LONG, LONG, *(field.type for field in self.columns.partitions)]
+        kinds = [INTEGER, LONG, LONG, *(field.type for field in self.columns.partitions)]
         # Left to itself Spark takes times without a zone for instants in the session's zone.
         schema = Struct(
             tuple(StructField(name, kind) for name, kind in zip(info, kinds, strict=False))
         )
-        known = spark.createDataFrame(pa.table(info), spark_type(schema))
-        located = raw
-        if self.by_spark:
-            # In this way a column of the table that has the same name does not get in between.
-            source = raw.metadataColumn("_metadata")
-            path, row = source.getField("file_path"), source.getField("row_index")
-            located = raw.select("*", path.alias(_KEY), row.alias(ROW_INDEX))
-        joined = located.join(F.broadcast(known), F.col(_KEY) == F.col(_PATH), "left")
-        return joined.withColumn(FILE_NUMBER, _found(FILE_NUMBER))
+        return spark.createDataFrame(pa.table(info), spark_type(schema))
 
     def _without_hidden(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
         packed = spark.createDataFrame(pack(self.scan.hidden_positions(self.files)))
@@ -269,16 +290,16 @@ class _Branch:
         return joined.where(IS_VISIBLE.format(words=WORDS, row=ROW_INDEX))
 
 
-def _found(column: str) -> Column:
+def _found(value: Column, known: Column) -> Column:
     """What the log says of the row's file; a file that it does not know is an error."""
     before, after = carried_text_around_row(_UNKNOWN_FILE)
     path = F.to_json(F.struct(F.col(_KEY).alias("file")))
     missing = F.raise_error(F.concat(F.lit(before), path, F.lit(after)))
-    return F.when(F.col(_PATH).isNotNull(), F.col(column)).otherwise(missing)
+    return F.when(known, value).otherwise(missing)
 
 
 def _joined_partition(position: int) -> Column:
-    return _found(f"{_PARTITION}{position}")
+    return _found(F.col(f"{_PARTITION}{position}"), F.col(_KNOWN).isNotNull())
 
 
 def materialised_columns(snapshot: Snapshot) -> tuple[str, str]:

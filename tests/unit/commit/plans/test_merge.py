@@ -12,6 +12,7 @@ from twinlake.commit.plans import (
     ambiguous_rows,
     check_clauses,
     first_clause,
+    match_counts,
     plan_merge,
     refuse_ambiguous,
     touched,
@@ -84,12 +85,32 @@ def test_clauses_that_can_be_used() -> None:
 
 
 @pytest.mark.parametrize(
+    ("clauses", "holds", "counts"),
+    [
+        pytest.param([UPDATE_IF], [True], True, id="taken"),
+        pytest.param([UPDATE_IF], [False], True, id="not-taken"),
+        pytest.param([UPDATE_IF], [None], False, id="unknown"),
+        pytest.param([UPDATE_IF, DELETE_IF], [None, False], False, id="unknown-or-false"),
+        pytest.param([UPDATE_IF, DELETE_IF], [None, True], True, id="unknown-or-true"),
+        pytest.param([UPDATE_IF, DELETE], [None, None], True, id="unconditional"),
+        pytest.param([UPDATE_IF, INSERT], [None, None], True, id="with-insert"),
+        pytest.param([UPDATE_IF, SOURCE_DELETE], [None, None], True, id="with-by-source"),
+    ],
+)
+def test_match_counts(clauses: list[MergeClause], holds: list[bool | None], counts: bool) -> None:
+    assert match_counts(clauses, holds) is counts
+
+
+@pytest.mark.parametrize(
     ("clauses", "rows"),
     [
         pytest.param([UPDATE], ("b", "c"), id="update"),
         pytest.param([DELETE_IF], ("b", "c"), id="conditional-delete"),
         pytest.param([DELETE, INSERT], (), id="only-deletes"),
         pytest.param([INSERT], (), id="only-inserts"),
+        pytest.param([DELETE, SOURCE_DELETE], (), id="only-deletes-by-both"),
+        pytest.param([SOURCE_DELETE], ("b", "c"), id="by-source"),
+        pytest.param([INSERT, SOURCE_DELETE], ("b", "c"), id="insert-and-by-source"),
         pytest.param([UPDATE_IF, DELETE], ("b", "c"), id="update-or-delete"),
     ],
 )
