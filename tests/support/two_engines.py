@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Disagreement", "Engines", "Side", "frame_of", "replay"]
 
-_AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _CHANGED = ("Inserted", "Updated", "Deleted")
 WRITER = "spark.twinlake.writer"
 _SETTINGS = {
@@ -368,9 +367,6 @@ class Engines:
         before = self._copied(self.theirs) if type(step) in _NEEDLESS else None
         theirs = self._attempt(self.theirs, step)
         for side in self.ours:
-            if theirs is not None and _is_stricter(step, theirs):
-                self._try_on_copy(side, step)
-                continue
             mine = self._attempt(side, step)
             if (mine and condition_of(mine), mine is None) != (
                 theirs and condition_of(theirs),
@@ -416,14 +412,6 @@ class Engines:
         if alone and now.metadata == earlier.metadata and _NEEDLESS[step](before, now):
             before, self.theirs = self.theirs, before
         shutil.rmtree(before.path)
-
-    def _try_on_copy(self, side: Side, step: w.Step | w.Start) -> None:
-        """A step that may work or be refused for the very reason for which Delta refused it."""
-        copied = self._copied(side)
-        mine = self._attempt(copied, step)
-        shutil.rmtree(copied.path)
-        if mine is not None and condition_of(mine) != _AMBIGUOUS:
-            raise self.disagreement(f"{side.writer} writer: {_told(mine)}") from mine
 
     def compare(self) -> None:
         """Everything that has to be the same after a step, each table read by its own engine."""
@@ -568,19 +556,6 @@ class Engines:
             f"{what}\n  after:\n    replay(\n        spark, folder,\n        {start!r},\n"
             f"        [\n    {lines.replace(chr(10), chr(10) + '    ')}    ],\n    )"
         )
-
-
-def _is_stricter(step: w.Start | w.Step, refusal: Exception) -> bool:
-    """Whether Delta Spark refused a MERGE that need not be ambiguous.
-
-    It counts all source rows that match a row. Only where all clauses are WHEN MATCHED it leaves
-    out those whose conditions do not hold and so do nothing to the row, as twinlake always does.
-    """
-    return (
-        isinstance(step, w.Merge)
-        and condition_of(refusal) == _AMBIGUOUS
-        and any(not method.startswith("whenMatched") for method, _ in step.clauses)
-    )
 
 
 def _took_no_row(_before: Side, now: Table) -> bool:
