@@ -1,0 +1,214 @@
+"""What lasts in the end: *eventually always* under weak fairness.
+
+Such a property can fail in two ways: in a state where the run ends, which the search sees, or on
+a cycle that a fair run may follow for ever. Most models have no cycle, and that is proved without
+looking at states at all: variables that only grow are constant on a cycle, so some actor would
+have to come back to its local value by moves that leave them alone. The remembered moves are few,
+and whether they contain such a round trip is a small search. Where one is found, the strongly
+connected components of the full state graph decide.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from twinlake.verify.checker.expand import expander
+from twinlake.verify.checker.search import holds_in
+from twinlake.verify.checker.space import Space, Widened
+from twinlake.verify.checker.trace import Trace, retrace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from twinlake.verify.checker.model import Model, Property
+
+__all__ = ["Lasting", "has_no_cycle", "lasting_on_cycles"]
+
+#: ``(role, local value, growing variables it touches)``.
+Node = tuple[int, int, int]
+
+
+class Lasting(NamedTuple):
+    """A property that is false again and again on a fair cycle, and a path to that cycle."""
+
+    property: Property
+    trace: Trace
+    #: How many states the cycle may run through.
+    cycle: int
+
+
+def has_no_cycle(space: Space) -> bool:
+    """Whether the explored states provably form no cycle."""
+    graph = _LocalGraph(space)
+    done: set[Node] = set()
+    for start in graph.nodes():
+        if start in done:
+            continue
+        path: dict[Node, Iterator[Node]] = {start: graph.successors(start)}
+        while path:
+            node, rest = next(reversed(path.items()))
+            following = next(rest, None)
+            if following is None:
+                done.add(node)
+                del path[node]
+            elif following in path:
+                return False
+            elif following not in done:
+                path[following] = graph.successors(following)
+    return True
+
+
+class _LocalGraph:
+    """Local values and the moves between them that leave all growing variables alone."""
+
+    def __init__(self, space: Space) -> None:
+        growing = {*space.model.append_only, *space.model.only_grows}
+        layout = space.layout
+        self._mask = sum(
+            layout.shared_masks[index] << layout.shared_shifts[index]
+            for index, name in enumerate(space.variables)
+            if name in growing
+        )
+        self._masks = space.masks
+        self._edges: dict[Node, set[int]] = {}
+        self._known: dict[tuple[int, int], set[int]] = {}
+        low = (1 << layout.shared_shift) - 1
+        for role, memo in enumerate(space.memo):
+            for key, moves in memo.items():
+                local, grown = key & low, key & self._mask
+                self._known.setdefault((role, local), set()).add(grown)
+                still = {
+                    to for change, to in moves if ((key - local + change) & self._mask) == grown
+                }
+                self._edges.setdefault((role, local, grown), set()).update(still)
+
+    def nodes(self) -> Iterator[Node]:
+        yield from self._edges
+
+    def successors(self, node: Node) -> Iterator[Node]:
+        role, local, grown = node
+        for to in self._edges[node]:
+            # Only what both local values touch can be compared; the rest may be anything.
+            both = self._mask & self._masks[role][local] & self._masks[role][to]
+            for other in self._known.get((role, to), ()):
+                if other & both == grown & both:
+                    yield (role, to, other)
+
+
+def lasting_on_cycles(model: Model, properties: list[Property], limit: int) -> list[Lasting] | None:
+    """Properties that fail on a fair cycle; ``None`` if there are more states than the limit."""
+    space = Space(model)
+    graph = _explore(space, limit)
+    if graph is None:
+        return None
+    found: list[Lasting] = []
+    for component in _components(graph):
+        inside = set(component)
+        if len(component) == 1 and component[0] not in graph[component[0]]:
+            continue
+        wrong = {
+            one.name: state
+            for one in properties
+            for state in component
+            if not holds_in(space, one, state)
+        }
+        if wrong and _is_fair(space, component, inside):
+            for one in properties:
+                if one.name in wrong:
+                    path = _path(space, graph, wrong[one.name])
+                    trace = retrace(space, path, symmetry=False)
+                    found.append(Lasting(one, trace, len(component)))
+    return found
+
+
+def _path(space: Space, graph: dict[int, tuple[int, ...]], state: int) -> list[int]:
+    """A shortest path to a state of the graph."""
+    came: dict[int, int | None] = dict.fromkeys(space.initial())
+    todo = deque(came)
+    while state not in came:
+        at = todo.popleft()
+        for following in graph[at]:
+            if following not in came:
+                came[following] = at
+                todo.append(following)
+    path = [state]
+    while (before := came[path[-1]]) is not None:
+        path.append(before)
+    return path[::-1]
+
+
+def _explore(space: Space, limit: int) -> dict[int, tuple[int, ...]] | None:
+    while True:
+        graph: dict[int, tuple[int, ...]] = {}
+        todo = space.initial()
+        expand = expander(space, symmetry=False)
+        try:
+            while todo:
+                state = todo.pop()
+                if state in graph:
+                    continue
+                successors: list[int] = []
+                expand((state,), successors, [])
+                graph[state] = tuple(dict.fromkeys(successors))
+                todo += graph[state]
+                if len(graph) > limit:
+                    return None
+        except Widened:
+            continue
+        return graph
+
+
+def _components(graph: dict[int, tuple[int, ...]]) -> Iterator[list[int]]:
+    """Tarjan's strongly connected components, without recursion."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    for root in graph:
+        if root in order:
+            continue
+        work = [(root, iter(graph[root]))]
+        order[root] = low[root] = len(order)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            state, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[state])
+                if low[state] == order[state]:
+                    at = stack.index(state)
+                    yield stack[at:]
+                    on_stack.difference_update(stack[at:])
+                    del stack[at:]
+            elif following not in order:
+                order[following] = low[following] = len(order)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(graph[following])))
+            elif following in on_stack:
+                low[state] = min(low[state], order[following])
+
+
+def _is_fair(space: Space, component: list[int], inside: set[int]) -> bool:
+    """Weak fairness: no fair action is possible all along the cycle and never taken on it."""
+    always_possible: set[tuple[int, str]] | None = None
+    taken: set[tuple[int, str]] = set()
+    for state in component:
+        shared = space.shared_values(state)
+        actors = space.actor_values(state)
+        possible: set[tuple[int, str]] = set()
+        for index, role in enumerate(space.role_of):
+            for outcome in space.outcomes(role, actors[index], shared):
+                act = outcome.steps[0].action
+                if not act.fair:
+                    continue
+                possible.add((index, act.name))
+                after = [*actors[:index], outcome.actor, *actors[index + 1 :]]
+                if space.encode({**shared, **outcome.shared}, after) in inside:
+                    taken.add((index, act.name))
+        always_possible = possible if always_possible is None else always_possible & possible
+    return not (always_possible or set()) - taken

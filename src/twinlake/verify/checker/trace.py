@@ -1,0 +1,187 @@
+"""From a violation back to the steps that lead to it.
+
+The search keeps levels, not parents: the path is found by asking, level by level backwards,
+which state leads to the one at hand. The path of representatives is then run forward on real
+values, which undoes the sorting of actors and the fusing of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from twinlake.verify.checker.expand import expander, representative
+from twinlake.verify.checker.model import Check, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+    from twinlake.verify.checker.space import Micro, Outcome, Space
+
+__all__ = ["Trace", "TraceStep", "path_to", "retrace", "told"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceStep:
+    """One step: who did what, with which arguments and checks, and what it changed."""
+
+    number: int
+    actor: str
+    action: str
+    arguments: Mapping[str, Any]
+    checks: tuple[Check, ...]
+    #: The actor's place before and after.
+    state: tuple[str, str]
+    #: Changed shared variables, each as the model shows it.
+    changes: Mapping[str, Any]
+    #: Changed fields of the actor's local value: before and after.
+    actor_changes: Mapping[str, Any]
+    #: The number of the search's own step it belongs to; several steps may be fused into one.
+    move: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as JSON data."""
+        return {
+            "number": self.number,
+            "actor": self.actor,
+            "action": self.action,
+            "arguments": plain(self.arguments),
+            "checks": [check._asdict() for check in self.checks],
+            "state": list(self.state),
+            "changes": plain(self.changes),
+            "actor_changes": plain(self.actor_changes),
+            "move": self.move,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A path from an initial state: its steps, and the values it ends with."""
+
+    steps: tuple[TraceStep, ...]
+    shared: Mapping[str, Hashable]
+    actors: tuple[Any, ...]
+
+    @property
+    def moves(self) -> int:
+        """How long the path is in the search's own steps, fused ones counted once."""
+        return self.steps[-1].move if self.steps else 0
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The steps as JSON data."""
+        return [step.to_dict() for step in self.steps]
+
+
+def path_to(
+    space: Space, levels: Sequence[Sequence[int]], state: int, level: int, *, symmetry: bool
+) -> list[int]:
+    """The states of a shortest path to a state of this level."""
+    path = [state]
+    expand = expander(space, symmetry=symmetry)
+    for earlier in reversed(levels[:level]):
+        for candidate in earlier:
+            successors: list[int] = []
+            expand((candidate,), successors, [])
+            if path[-1] in successors:
+                path.append(candidate)
+                break
+    return path[::-1]
+
+
+def retrace(space: Space, path: Sequence[int], *, symmetry: bool) -> Trace:
+    """Run a path of packed states forward on values."""
+    start = next(
+        start
+        for start in space.starts
+        if _number(space, start.shared, start.actors, symmetry=symmetry) == path[0]
+    )
+    shared = dict(start.shared)
+    actors = list(start.actors)
+    steps: list[TraceStep] = []
+    for move, wanted in enumerate(path[1:], 1):
+        index, outcome = _matching(space, shared, actors, wanted, symmetry=symmetry)
+        steps += told(space, index, outcome, shared, move, len(steps))
+        shared |= outcome.shared
+        actors[index] = outcome.actor
+    return Trace(steps=_renumbered(steps), shared=shared, actors=tuple(actors))
+
+
+def _renumbered(steps: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
+    """Actors of a role are interchangeable: the first to move is called 0, and so on."""
+    names: dict[str, str] = {}
+    met: dict[str, int] = {}
+    for step in steps:
+        role = step.actor.rpartition("-")[0]
+        if step.actor not in names:
+            names[step.actor] = f"{role}-{met.setdefault(role, 0)}"
+            met[role] += 1
+    return tuple(replace(step, actor=names[step.actor]) for step in steps)
+
+
+def _number(
+    space: Space, shared: Mapping[str, Hashable], actors: Sequence[Any], *, symmetry: bool
+) -> int:
+    state = space.encode(shared, actors)
+    return representative(space, state, symmetry=symmetry)
+
+
+def _matching(
+    space: Space,
+    shared: dict[str, Hashable],
+    actors: list[Any],
+    wanted: int,
+    *,
+    symmetry: bool,
+) -> tuple[int, Outcome]:
+    for index, role in enumerate(space.role_of):
+        for outcome in space.outcomes(role, actors[index], shared):
+            after = [*actors[:index], outcome.actor, *actors[index + 1 :]]
+            number = _number(space, {**shared, **outcome.shared}, after, symmetry=symmetry)
+            if number == wanted:
+                return index, outcome
+    raise AssertionError("a path of the search cannot be run: the model is not deterministic")
+
+
+def told(
+    space: Space,
+    index: int,
+    outcome: Outcome,
+    shared: Mapping[str, Hashable],
+    move: int,
+    before: int,
+) -> Iterator[TraceStep]:
+    """The steps of one move as a trace shows them; ``before`` steps came earlier."""
+    role = space.role_of[index]
+    position = index - space.role_of.index(role)
+    name = f"{space.roles[role].name.lower()}-{position}"
+    now = dict(shared)
+    for number, micro in enumerate(outcome.steps, before + 1):
+        yield TraceStep(
+            number=number,
+            actor=name,
+            action=micro.action.name,
+            arguments=micro.next.arguments,
+            checks=micro.next.checks,
+            state=(micro.actor.state, micro.next.actor.state),
+            changes={
+                variable: space.model.show_change(variable, now[variable], value)
+                for variable, value in micro.next.shared.items()
+                if now[variable] != value
+            },
+            actor_changes=_changed_fields(micro),
+            move=move,
+        )
+        now |= micro.next.shared
+
+
+def _changed_fields(micro: Micro) -> dict[str, Any]:
+    before, after = micro.actor, micro.next.actor
+    names = getattr(after, "_fields", ())
+    return {
+        name: {"from": getattr(before, name, None), "to": getattr(after, name)}
+        for name in names
+        if name != "state" and getattr(before, name, None) != getattr(after, name)
+    }

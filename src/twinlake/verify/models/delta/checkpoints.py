@@ -1,0 +1,173 @@
+"""Checkpoints and the clean-up of the log: can every retained version still be rebuilt?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from twinlake.verify.checker import Failure, Model, ModelError, Next, Role, Start, action, always
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+
+__all__ = ["ACCEPTS_INCOMPLETE", "CLEANS_TOO_EARLY", "CLEANS_TO_NEWEST", "Checkpoints"]
+
+#: Mutants: the clean-up trusts a checkpoint of which parts are missing; it deletes up to the
+#: newest checkpoint although an older version is retained; a reader uses an incomplete one.
+CLEANS_TOO_EARLY, CLEANS_TO_NEWEST = "cleans-too-early", "cleans-to-newest"
+ACCEPTS_INCOMPLETE = "accepts-incomplete"
+MUTANTS = (None, CLEANS_TOO_EARLY, CLEANS_TO_NEWEST, ACCEPTS_INCOMPLETE)
+
+IDLE, PARTS, HINT, CLEANS = "IDLE", "PARTS", "HINT", "CLEANS"
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint and how many of its parts have been written."""
+
+    version: int
+    parts: int
+
+
+class Actor(NamedTuple):
+    """A committer, a checkpointer or a cleaner."""
+
+    state: str = IDLE
+    version: int = -1
+    doomed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoints(Model):
+    """A committer, one who writes checkpoints part by part, and one who cleans the log up.
+
+    The newest ``retained`` versions must stay readable. The hint to the last checkpoint may be
+    missing or old: readers list the log in any case.
+    """
+
+    title: ClassVar[str] = "Delta checkpoints"
+    only_grows: ClassVar[tuple[str, ...]] = ("committed",)
+
+    max_versions: int = 4
+    parts: int = 2
+    retained: int = 2
+    mutant: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mutant not in MUTANTS:
+            raise ModelError(f"{self.mutant!r} is no mutant of {self.title}")
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """One of each."""
+        return tuple(Role(name=name) for name in ("Committer", "Checkpointer", "Cleaner"))
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Every parameter by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def initial(self) -> Iterator[Start]:
+        """Version 0, and its entry."""
+        yield Start(
+            {
+                "committed": (0,),
+                "entries": frozenset((0,)),
+                "checkpoints": (),
+                "hint": -1,
+            },
+            (Actor(),) * 3,
+        )
+
+    @action(role="Committer", at=IDLE, writes=("committed", "entries"))
+    def commit(
+        self, _actor: Actor, committed: tuple[int], entries: frozenset[int]
+    ) -> Iterator[Next]:
+        """Put the next entry."""
+        version = committed[0] + 1
+        if version <= self.max_versions:
+            after: dict[str, Hashable] = {"committed": (version,)}
+            after["entries"] = entries | {version}
+            yield Next(Actor(), after, {"version": version})
+
+    @action(role="Checkpointer", at=IDLE)
+    def begin_checkpoint(
+        self, _actor: Actor, committed: tuple[int], checkpoints: tuple[Checkpoint, ...]
+    ) -> Iterator[Next]:
+        """Choose the newest version, if it has no checkpoint yet."""
+        if all(one.version < committed[0] for one in checkpoints):
+            yield Next(Actor(PARTS, committed[0]), arguments={"version": committed[0]})
+
+    @action(role="Checkpointer", at=PARTS, writes=("checkpoints",))
+    def write_part(self, actor: Actor, checkpoints: tuple[Checkpoint, ...]) -> Iterator[Next]:
+        """Write one more part; a part is whole, but the parts do not come together."""
+        done = next((one.parts for one in checkpoints if one.version == actor.version), 0)
+        others = [one for one in checkpoints if one.version != actor.version]
+        after = tuple(sorted([*others, Checkpoint(actor.version, done + 1)]))
+        state = HINT if done + 1 == self.parts else PARTS
+        yield Next(actor._replace(state=state), {"checkpoints": after}, {"part": done + 1})
+
+    @action(role="Checkpointer", at=HINT, writes=("hint",))
+    def write_hint(self, actor: Actor) -> Iterator[Next]:
+        """Point to the checkpoint; a reader may well look before this."""
+        yield Next(Actor(), {"hint": actor.version}, {"version": actor.version})
+
+    @action(role="Cleaner", at=IDLE)
+    def plan_cleanup(
+        self,
+        _actor: Actor,
+        committed: tuple[int],
+        entries: frozenset[int],
+        checkpoints: tuple[Checkpoint, ...],
+    ) -> Iterator[Next]:
+        """Find entries that no retained version needs: those up to a checkpoint before it."""
+        oldest = committed[0] if self.mutant == CLEANS_TO_NEWEST else self._oldest(committed[0])
+        usable = [
+            one.version
+            for one in checkpoints
+            if one.version <= oldest
+            and (one.parts == self.parts or self.mutant == CLEANS_TOO_EARLY)
+        ]
+        doomed = sorted(version for version in entries if usable and version <= max(usable))
+        if doomed:
+            yield Next(Actor(CLEANS, doomed=tuple(doomed)), arguments={"entries": doomed})
+
+    @action(role="Cleaner", at=CLEANS, writes=("entries",))
+    def delete_entry(self, actor: Actor, entries: frozenset[int]) -> Iterator[Next]:
+        """Delete one entry."""
+        version, *rest = actor.doomed
+        after = Actor(CLEANS, doomed=tuple(rest)) if rest else Actor()
+        yield Next(after, {"entries": entries - {version}}, {"version": version})
+
+    def _oldest(self, newest: int) -> int:
+        return max(0, newest - self.retained + 1)
+
+    @always
+    def retained_versions_can_be_rebuilt(
+        self,
+        committed: tuple[int],
+        entries: frozenset[int],
+        checkpoints: tuple[Checkpoint, ...],
+    ) -> Failure | None:
+        """Every retained version is a checkpoint and the entries after it, without a gap."""
+        for version in range(self._oldest(committed[0]), committed[0] + 1):
+            base = max(
+                (
+                    one.version
+                    for one in checkpoints
+                    if one.version <= version
+                    and (one.parts == self.parts or self.mutant == ACCEPTS_INCOMPLETE)
+                ),
+                default=-1,
+            )
+            gap = [one for one in range(base + 1, version + 1) if one not in entries]
+            if gap:
+                return Failure(
+                    f"version {version} needs entry {gap[0]}, which is gone",
+                    {"version": version, "checkpoint": base, "missing": gap},
+                )
+            torn = [one for one in checkpoints if one.version == base and one.parts < self.parts]
+            if torn:
+                return Failure(
+                    f"version {version} is read from {torn[0].parts} of {self.parts} parts",
+                    {"version": version, "checkpoint": base},
+                )
+        return None

@@ -1,0 +1,152 @@
+"""Row tracking on Delta: fresh row ids under concurrent appends, stable ids under rewrites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from twinlake.verify.checker import Failure, Model, ModelError, Next, Role, Start, action, always
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["KEEPS_BASE_IDS", "NEW_IDS_ON_REWRITE", "RowTracking"]
+
+#: Mutants: a commit that lost a version keeps the ids it had assigned; a rewrite assigns new ids.
+KEEPS_BASE_IDS, NEW_IDS_ON_REWRITE = "keeps-base-ids", "new-ids-on-rewrite"
+MUTANTS = (None, KEEPS_BASE_IDS, NEW_IDS_ON_REWRITE)
+
+IDLE, COMMIT = "IDLE", "COMMIT"
+INSERT, UPDATE, OPTIMIZE = "INSERT", "UPDATE", "OPTIMIZE"
+
+
+class Row(NamedTuple):
+    """A row as a reader sees it: who it is, its stable id, the version that changed it last."""
+
+    name: int
+    row_id: int
+    commit_version: int
+
+
+class Version(NamedTuple):
+    """A version: its rows, the high-water mark, the files a rewrite of it would replace."""
+
+    rows: tuple[Row, ...] = ()
+    mark: int = -1
+    #: Which version last replaced files: a rewrite that read an earlier one conflicts.
+    rewritten: int = 0
+
+
+class Tracker(NamedTuple):
+    """A writer and its operation."""
+
+    state: str = IDLE
+    kind: str = ""
+    name: int = 0
+    read_version: int = 0
+    #: The mark from which ids are assigned.
+    mark: int = -1
+
+
+Log = tuple[Version, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowTracking(Model):
+    """Inserts, updates and optimizes that race for versions and for row ids."""
+
+    title: ClassVar[str] = "Delta row tracking"
+    append_only: ClassVar[tuple[str, ...]] = ("log",)
+    only_grows: ClassVar[tuple[str, ...]] = ("started",)
+
+    writers: int = 2
+    max_ops: int = 3
+    mutant: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mutant not in MUTANTS:
+            raise ModelError(f"{self.mutant!r} is no mutant of {self.title}")
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The writers."""
+        return (Role(name="Writer", count=self.writers),)
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Every parameter by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def initial(self) -> Iterator[Start]:
+        """An empty table."""
+        yield Start({"log": (Version(),), "started": (0,)}, (Tracker(),) * self.writers)
+
+    @action(at=IDLE, writes=("started",))
+    def start(self, _writer: Tracker, log: Log, started: tuple[int]) -> Iterator[Next]:
+        """Insert a new row, update a row, or rewrite all rows; ids follow the mark read."""
+        if started[0] >= self.max_ops:
+            return
+        choices = [(INSERT, started[0] + 1)]
+        choices += [(UPDATE, row.name) for row in log[-1].rows]
+        choices += [(OPTIMIZE, 0)] if log[-1].rows else []
+        for kind, name in choices:
+            opened = Tracker(COMMIT, kind, name, len(log) - 1, log[-1].mark)
+            yield Next(opened, {"started": (started[0] + 1,)}, {"operation": kind, "row": name})
+
+    @action(at=COMMIT, writes=("log",))
+    def commit(self, writer: Tracker, log: Log) -> Iterator[Next]:
+        """Put the next version; after losing one, ids are assigned above the winner's mark."""
+        newest, version = log[-1], len(log)
+        if writer.kind != INSERT and newest.rewritten > writer.read_version:
+            yield Next(Tracker(), arguments={"conflict": True})
+            return
+        mark = writer.mark if self.mutant == KEEPS_BASE_IDS else newest.mark
+        if writer.kind == INSERT:
+            rows = (*newest.rows, Row(writer.name, mark + 1, version))
+            after = Version(rows, max(mark + 1, newest.mark), newest.rewritten)
+        else:
+            rows = tuple(self._rewritten(row, writer, mark, version) for row in newest.rows)
+            # The new file has a base id of its own, whether its rows need fresh ids or not.
+            after = Version(rows, max(mark + len(rows), newest.mark), version)
+        yield Next(Tracker(), {"log": (*log, after)}, {"version": version, "mark": after.mark})
+
+    def _rewritten(self, row: Row, writer: Tracker, mark: int, version: int) -> Row:
+        if self.mutant == NEW_IDS_ON_REWRITE:
+            row = row._replace(row_id=mark + 1 + row.name)
+        if writer.kind == UPDATE and row.name == writer.name:
+            return row._replace(commit_version=version)
+        return row
+
+    @always
+    def row_ids_are_unique(self, log: Log) -> Failure | None:
+        """No two rows of a version share an id."""
+        ids = [row.row_id for row in log[-1].rows]
+        twice = sorted({one for one in ids if ids.count(one) > 1})
+        if not twice:
+            return None
+        return Failure(f"version {len(log) - 1} has row id {twice[0]} twice", {"ids": ids})
+
+    @always
+    def row_ids_are_stable(self, log: Log) -> Failure | None:
+        """A row keeps its id as long as it lives, and the mark covers every id and never falls."""
+        newest, before = log[-1], log[-2] if len(log) > 1 else Version()
+        kept = {row.name: row.row_id for row in before.rows}
+        for row in newest.rows:
+            if kept.get(row.name, row.row_id) != row.row_id:
+                return Failure(f"row {row.name} had id {kept[row.name]} and has {row.row_id}")
+            if row.row_id > newest.mark:
+                return Failure(f"row id {row.row_id} is above the mark {newest.mark}")
+        return Failure("the mark falls") if newest.mark < before.mark else None
+
+    @always
+    def commit_versions_are_right(self, log: Log) -> Failure | None:
+        """A row's commit version changes only with the row."""
+        if len(log) < 2:
+            return None
+        before = {row.name: row.commit_version for row in log[-2].rows}
+        changed = [
+            row
+            for row in log[-1].rows
+            if before.get(row.name) not in (None, row.commit_version)
+            and row.commit_version != len(log) - 1
+        ]
+        return Failure(f"row {changed[0].name} has a wrong commit version") if changed else None
