@@ -7,6 +7,7 @@ STAMP   := $(VENV)/.twinlake-stamp
 TOOLS   := $(CURDIR)/.tools
 S3      := $(TOOLS)/versitygw
 CONNECT := $(TOOLS)/connect
+POSTGRES := $(TOOLS)/postgres
 
 export PYSPARK_PYTHON := $(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(BIN)/python
@@ -14,7 +15,7 @@ export PATH := $(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test fast spark doctest cover bench soak s3 connect fmt lint docs lock java clean
+.PHONY: help setup demo test fast spark doctest cover bench soak s3 connect postgres fmt lint docs lock java clean
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +69,14 @@ $(CONNECT)/.stamp: requirements-connect.lock | $(STAMP)
 		--target $(CONNECT) -r requirements-connect.lock
 	@touch $@
 
+postgres: $(POSTGRES)/.stamp ## a PostgreSQL server and its driver for the tests, once (kept out of .venv)
+
+$(POSTGRES)/.stamp: requirements-postgres.lock | $(STAMP)
+	@rm -rf $(POSTGRES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--target $(POSTGRES) -r requirements-postgres.lock
+	@touch $@
+
 fmt: setup ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -87,6 +96,8 @@ lock: ## resolve the lock files anew (needs uv)
 		--python-version 3.11 --upgrade --extra spark requirements.in pyproject.toml -o requirements.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--python-version 3.11 --upgrade requirements-connect.in -o requirements-connect.lock
+	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
+		--python-version 3.11 --upgrade requirements-postgres.in -o requirements-postgres.lock
 
 java:
 	@home="$${JAVA_HOME:+$$JAVA_HOME/bin/}"; \

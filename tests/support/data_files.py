@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-from decimal import Decimal
+import math
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
 
+import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinlake.actions import AddFile
@@ -25,7 +24,7 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from twinlake.table import Table
@@ -51,7 +50,10 @@ def write_file(table: Table, folder: Path, rows: Sequence[Row]) -> AddFile:
     physical = physical_schema(logical, metadata.column_mapping_mode)
     schema = to_arrow(physical, field_ids=metadata.column_mapping_mode != "none")
     columns = [
-        pa.array([_physical(row.get(f.name), f.type, p.type) for row in rows], arrow.type)
+        pa.array(
+            [_physical(_stored(row, f.name, partitions), f.type, p.type) for row in rows],
+            arrow.type,
+        )
         for f, p, arrow in zip(logical, physical, schema, strict=True)
     ]
     data = pa.Table.from_arrays(columns, schema=schema)
@@ -67,8 +69,14 @@ def write_file(table: Table, folder: Path, rows: Sequence[Row]) -> AddFile:
         size=(folder / name).stat().st_size,
         modification_time=int((folder / name).stat().st_mtime * 1000),
         data_change=True,
-        stats=json.dumps(_statistics(data), default=_text),
+        stats=_ENCODER.encode(_statistics(data)).decode(),
     )
+
+
+def _stored(row: Row, name: str, partitions: Sequence[str]) -> Any:
+    """A value as writers put it into files: an empty text is no partition of its own."""
+    value = row.get(name)
+    return None if name in partitions and value in ("", b"") else value
 
 
 def _physical(value: Any, logical: Any, physical: Any) -> Any:
@@ -114,18 +122,37 @@ def _bounds(columns: Iterable[tuple[str, Any]]) -> tuple[Row, Row, Row]:
         nested = pa.types.is_nested(column.type)
         if nested or pa.types.is_binary(column.type) or pa.types.is_boolean(column.type):
             continue
-        found: Mapping[str, Any] = pc.min_max(column).as_py()
-        if found["min"] is not None:
-            low[name], high[name] = found["min"], found["max"]
+        values = [value for value in column.to_pylist() if value is not None]
+        if values:
+            low[name] = _bound(min(values, key=_order), upper=False)
+            high[name] = _bound(max(values, key=_order), upper=True)
     return low, high, nulls
 
 
-def _text(value: Any) -> Any:
+def _order(value: Any) -> Any:
+    """Delta's order: not a number comes last, and the negative zero before the other."""
+    if isinstance(value, float):
+        return (math.isnan(value), value if value == value else 0, math.copysign(1, value))
+    return value
+
+
+def _bound(value: Any, *, upper: bool) -> Any:
     match value:
         case dt.datetime():
             return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         case dt.date():
             return value.isoformat()
-        case Decimal():
-            return float(value)
-    raise TypeError(type(value).__name__)
+        case float() if math.isnan(value):
+            return "NaN"
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        case str() if len(value) > _PREFIX:
+            rest = value[_PREFIX:].lstrip(_GREATEST)
+            return value[: len(value) - len(rest)] + _GREATEST if upper else value[:_PREFIX]
+    return value
+
+
+_PREFIX = 32
+_GREATEST = "\U0010ffff"
+# Decimals as numbers with all their digits.
+_ENCODER = msgspec.json.Encoder(decimal_format="number")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import postgres_server as postgres_support
 from tests.support import s3_server as server_support
 from tests.support.not_run import not_run
 from tests.support.race import race, through_library
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.support.postgres_server import PostgresServer
     from tests.support.s3_server import S3Server
 
 _MISSING = (
@@ -60,3 +62,16 @@ def _race(server: S3Server) -> str:
     return (
         f"{len(unfair)} of {len(result.winners)} keys have not exactly one winner" if unfair else ""
     )
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server, empty."""
+    binaries = postgres_support.find_server()
+    if binaries is None or not postgres_support.find_driver():
+        not_run(
+            "there is no PostgreSQL server or no driver for it: `make postgres` fetches both",
+            required_by="TWINLAKE_REQUIRE_POSTGRES",
+        )
+    with postgres_support.postgres_server(binaries) as server:
+        yield server

@@ -70,7 +70,7 @@ def plain(path: Path) -> OurTable:
     )
     table = append(table, path, _rows(1, 2), _rows(3))
     table = table.set_properties({"owner": "ann", "delta.logRetentionDuration": "interval 9 days"})
-    gone = next(add for add in table.snapshot.adds() if '"numRecords": 1' in (add.stats or ""))
+    gone = next(add for add in table.snapshot.adds() if '"numRecords":1,' in (add.stats or ""))
     table = table.commit("DELETE", [gone.remove(deletion_timestamp=_now_ms())])
     table = table.unset_properties(["owner"])
     table = table.commit("STREAMING UPDATE", [SetTransaction(app_id="loader", version=7)])

@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["DELTA_PACKAGE", "delta_spark", "peer_tables", "start_delta_spark"]
+__all__ = ["DELTA_PACKAGE", "ICEBERG_PACKAGE", "delta_spark", "peer_tables", "start_delta_spark"]
 
 #: The build of Delta Spark for Spark 4.1: the plain ``delta-spark_2.13`` is built for Spark 4.2.
 DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
+#: Iceberg's own reader, for the Iceberg face of our tables.
+ICEBERG_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 
 _REQUIRED_BY = "TWINLAKE_REQUIRE_INTEROP"
 
 _SETTINGS = {
-    "spark.jars.packages": DELTA_PACKAGE,
+    "spark.jars.packages": f"{DELTA_PACKAGE},{ICEBERG_PACKAGE}",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",

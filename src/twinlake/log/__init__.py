@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from twinlake.log.cleanup import CleanupPlan, cleanup_log, plan_cleanup
     from twinlake.log.columns import adds_from, removes_from
-    from twinlake.log.commit_history import CommitRecord, history, version_at
+    from twinlake.log.commit_history import CommitRecord, history, readable_commits, version_at
     from twinlake.log.compaction import write_compaction
     from twinlake.log.footer_nodes import FooterNodes, read_nodes
     from twinlake.log.footer_stats import Footer, read_footer, stats_json
@@ -68,6 +68,7 @@ _LAZY = {
     "write_compaction": "compaction",
     "CommitRecord": "commit_history",
     "history": "commit_history",
+    "readable_commits": "commit_history",
     "is_v2_checkpoint": "checkpoint_read",
     "version_at": "commit_history",
     "parse_timestamp": "timestamps",
@@ -109,6 +110,7 @@ __all__ = [
     "read_footer",
     "read_last_checkpoint",
     "read_nodes",
+    "readable_commits",
     "removes_from",
     "render_timestamp",
     "stats_json",

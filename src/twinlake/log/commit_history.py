@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from twinlake.log.snapshot import Snapshot
     from twinlake.storage import Store
 
-__all__ = ["CommitRecord", "history", "parse_timestamp", "version_at"]
+__all__ = ["CommitRecord", "history", "parse_timestamp", "readable_commits", "version_at"]
 
 # Commits are small objects far away; one after the other a long history takes minutes.
 _READERS: Final = 16
@@ -101,6 +101,15 @@ def history(store: Store, snapshot: Snapshot, limit: int | None = None) -> list[
     ]
 
 
+def readable_commits(store: Store, snapshot: Snapshot) -> CommitTimes:
+    """The commits up to the snapshot whose versions can be read, with their times."""
+    files = list_log(store)
+    commits = contiguous_commits(files, snapshot.version)
+    earliest = _earliest_readable(commits[0].version, files) if commits else None
+    commits = [c for c in commits if earliest is not None and c.version >= earliest]
+    return CommitTimes(store, snapshot, commits)
+
+
 def version_at(
     store: Store, snapshot: Snapshot, timestamp: Moment, *, can_return_last: bool = False
 ) -> int:
@@ -116,11 +125,7 @@ def version_at(
         UserError: the time is before the first version that can be read, or after the last.
     """
     wanted = parse_timestamp(timestamp)
-    files = list_log(store)
-    commits = contiguous_commits(files, snapshot.version)
-    earliest = _earliest_readable(commits[0].version, files) if commits else None
-    commits = [c for c in commits if earliest is not None and c.version >= earliest]
-    times = CommitTimes(store, snapshot, commits)
+    times = readable_commits(store, snapshot)
     if not times.versions:
         raise _unavailable(
             wanted,

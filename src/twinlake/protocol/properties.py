@@ -243,10 +243,21 @@ _ROWS: Final[tuple[Property[Any], ...]] = (
         IGNORE_PROTOCOL_DEFAULTS,
         "Start a new table from (1, 1); steers the protocol, is not stored.",
     ),
+    Property(
+        key="twinlake.iceberg.sync",
+        parse=as_.one_of("commit", "none"),
+        default="none",
+        description="Whether Iceberg metadata is made with every commit of twinlake (`commit`).",
+    ),
+    _text(
+        "twinlake.iceberg.publish",
+        "The name in a catalog that follows the Iceberg metadata.",
+        reserved=True,
+    ),
 )
 
 PROPERTIES: Final[Mapping[str, Property[Any]]] = MappingProxyType({row.key: row for row in _ROWS})
-"""Every known ``delta.*`` property by its key."""
+"""Every known property by its key: those of ``delta.*`` and a few of our own."""
 
 _FOLDED: Final = {key.lower(): key for key in PROPERTIES}
 # Properties whose stored text other engines compare as it is, so that case must be the listed one.
@@ -348,7 +359,7 @@ def _check(key: str, value: str | None, raw: object) -> _Problem | None:
         return _Problem(shown, "holds text that is not valid Unicode")
     if length > MAX_VALUE_BYTES:
         return _Problem(shown, f"is {length:,} bytes long; at most {MAX_VALUE_BYTES:,} are stored")
-    if not key.lower().startswith(_DELTA):
+    if not key.lower().startswith(_DELTA) and key not in PROPERTIES:
         return None
     if key.startswith(FEATURE_PREFIX):
         return _check_feature(key.removeprefix(FEATURE_PREFIX), value)

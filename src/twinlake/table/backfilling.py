@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import physical_rows
 from twinlake.commit.readset import ReadSet
 from twinlake.errors import Code, ConflictError, UserError
 from twinlake.log import CACHE
 from twinlake.storage import resolve
+from twinlake.table.publishing import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +121,7 @@ class _Backfill:
 
     def _transaction(self, snapshot: Snapshot, operation: Operation) -> Transaction:
         options = CommitOptions(policy=self.policy)
-        return Transaction(snapshot, operation, self.runtime, DEFAULT_HOOKS, options=options)
+        return Transaction(snapshot, operation, self.runtime, HOOKS, options=options)
 
     def _committed(self, transaction: Transaction) -> Snapshot:
         snapshot = transaction.commit().snapshot

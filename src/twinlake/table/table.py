@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from twinlake.commit import (
     CHECKS,
-    DEFAULT_HOOKS,
     CommitOptions,
     Operation,
     OperationName,
@@ -21,6 +20,7 @@ from twinlake.table import alterations
 from twinlake.table.creation import create_table
 from twinlake.table.mapping import mapped
 from twinlake.table.places import shared_store, table_exists
+from twinlake.table.publishing import HOOKS, PUBLISH_PROPERTY
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from twinlake.table.alterations import Alteration
     from twinlake.table.detail import Detail
     from twinlake.table.diff import Diff
+    from twinlake.table.iceberg_face import IcebergFace
     from twinlake.table.vacuuming import VacuumResult
 
 __all__ = ["Table"]
@@ -132,7 +133,7 @@ class Table:
             description=description,
             policy=policy,
             runtime=runtime,
-            hooks=DEFAULT_HOOKS,
+            hooks=HOOKS,
         )
         return cls(result.snapshot, policy=policy, runtime=runtime)._became(result)
 
@@ -209,6 +210,16 @@ class Table:
     def properties(self) -> Mapping[str, str]:
         """The stored configuration."""
         return self._snapshot.metadata.configuration
+
+    @property
+    def iceberg(self) -> IcebergFace:
+        """The Iceberg side: its metadata, its lag, ``sync()`` and ``publish()``."""
+        from twinlake.table.iceberg_face import IcebergFace
+
+        def named(name: str) -> IcebergFace:
+            return self.refresh().set_properties({PUBLISH_PROPERTY: name}).iceberg
+
+        return IcebergFace(self._snapshot, self._runtime, named)
 
     def __repr__(self) -> str:
         from twinlake.table.rendering import one_line
@@ -442,7 +453,7 @@ class Table:
             truncate_history=truncate_history,
             policy=self._policy,
             runtime=self._runtime,
-            hooks=DEFAULT_HOOKS,
+            hooks=HOOKS,
             rewriter=engine.rewriter if engine is not None else None,
         )
         snapshot = drop.run()
@@ -480,9 +491,7 @@ class Table:
             give_up=give_up,
             policy=self._policy,
         )
-        return upgrade_table(
-            self, goal, dry_run=dry_run, hooks=DEFAULT_HOOKS, engine=engine_for(spark)
-        )
+        return upgrade_table(self, goal, dry_run=dry_run, hooks=HOOKS, engine=engine_for(spark))
 
     # Other changes
 
@@ -497,7 +506,7 @@ class Table:
             target,
             policy=self._policy,
             runtime=self._runtime,
-            hooks=DEFAULT_HOOKS,
+            hooks=HOOKS,
         )
         return self._became(result)
 
@@ -527,7 +536,7 @@ class Table:
             enforce_retention=enforce_retention,
             policy=self._policy,
             runtime=self._runtime,
-            hooks=DEFAULT_HOOKS,
+            hooks=HOOKS,
             executor=engine.executor if engine is not None else None,
         )
         result = vacuum.run(dry_run=dry_run)
@@ -566,9 +575,7 @@ class Table:
         tags: Mapping[str, str] | None = None,
     ) -> Table:
         options = CommitOptions(policy=self._policy, user_metadata=user_metadata, tags=tags or {})
-        transaction = Transaction(
-            self._snapshot, operation, self._runtime, DEFAULT_HOOKS, options=options
-        )
+        transaction = Transaction(self._snapshot, operation, self._runtime, HOOKS, options=options)
         if reads_table:
             transaction.record_whole_table()
         return self._became(transaction.add(*actions).commit())

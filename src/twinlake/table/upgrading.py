@@ -147,7 +147,7 @@ def upgrade_uniform(table: Upgradable, version: int, spark: Any = None) -> Plan:
     A table that finds its columns by id keeps doing so. Files that fit are not written again: they
     are committed again with the tag that says so.
     """
-    from twinlake.commit import DEFAULT_HOOKS
+    from twinlake.table.publishing import HOOKS
 
     current = table.refresh()
     refused = _uniform_refusal(current, version)
@@ -155,7 +155,7 @@ def upgrade_uniform(table: Upgradable, version: int, spark: Any = None) -> Plan:
         raise refused
     goal = Goal(compat=COMPATS[f"icebergCompatV{version}"], uniform=True, policy=current.policy)
     engine = engine_for(spark)
-    return upgrade_table(current, goal, dry_run=False, hooks=DEFAULT_HOOKS, engine=engine)
+    return upgrade_table(current, goal, dry_run=False, hooks=HOOKS, engine=engine)
 
 
 def _uniform_refusal(table: Upgradable, version: int) -> UserError | None:

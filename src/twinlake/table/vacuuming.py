@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
-from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import CommitOptions, HookWarning, Operation, OperationName, Transaction
 from twinlake.commit.plans import VacuumMode, VacuumPlan, VacuumRules, plan_vacuum
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.log import CACHE, read_commit, removes_from, render_timestamp
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from twinlake.actions import Action
-    from twinlake.commit import HookWarning, PostCommitHook
+    from twinlake.commit import PostCommitHook
     from twinlake.log import Snapshot
     from twinlake.log.timestamps import CommitTimes
     from twinlake.runtime import Executor, Runtime
@@ -197,6 +197,7 @@ class Vacuum:
             plan.metrics,
         )
         try:
+            self._expire_iceberg_snapshots()
             deleted = self._delete(plan)
         except Exception:
             self._commit(OperationName.VACUUM_END, {"status": "FAILED"})
@@ -213,6 +214,26 @@ class Vacuum:
             version=self._snapshot.version,
             warnings=self._warnings,
         )
+
+    def _expire_iceberg_snapshots(self) -> None:
+        """Let go of Iceberg snapshots that may name what is deleted next; without it, nothing is.
+
+        A table that took its promise back has no Iceberg form to bring up to date any more.
+        """
+        from twinlake.compat import enabled_compats
+        from twinlake.iceberg import face_version, keep_up
+        from twinlake.table.publishing import follow
+
+        face = face_version(self._snapshot)
+        if face is None:
+            return
+        if enabled_compats(self._snapshot.metadata):
+            keep_up(self._snapshot, executor=self._executor)
+            follow(self._snapshot)
+            return
+        text = f"Iceberg metadata of version {face} stays and may name files that are gone"
+        version = self._snapshot.version
+        self._warnings += (HookWarning(hook="iceberg", version=version, error=text),)
 
     def _delete(self, plan: VacuumPlan) -> int:
         batches = list(_batches(plan.delete))

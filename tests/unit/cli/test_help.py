@@ -24,6 +24,9 @@ NOW = [
     "restore",
     "optimize",
     "vacuum",
+    "sync",
+    "verify-twin",
+    "import",
     "demo",
 ]
 

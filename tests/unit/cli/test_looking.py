@@ -19,7 +19,7 @@ SHOW_KEYS = {
     "partition_columns", "clustering_columns", "num_files", "size_in_bytes",
     "num_deletion_vectors", "min_reader_version", "min_writer_version", "features", "properties",
     "reader_features", "writer_features", "active_features", "read_blocked_by",
-    "write_blocked_by", "schema", "last_commits",
+    "write_blocked_by", "schema", "last_commits", "iceberg",
 }  # fmt: skip
 
 

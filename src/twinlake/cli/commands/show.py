@@ -47,8 +47,32 @@ def _view(table: Table) -> View:
         **gates,
         "schema": _columns(table),
         "last_commits": [record.to_dict() for record in commits],
+        "iceberg": _iceberg(table),
     }
     return View(data=data, blocks=_blocks(table, data, commit_rows(commits)))
+
+
+def _iceberg(table: Table) -> dict[str, Any] | None:
+    """The lag of the Iceberg metadata; None for a table that has none and promises none."""
+    from twinlake.compat import enabled_compats
+
+    face = table.iceberg
+    if face.version is None and not enabled_compats(table.metadata):
+        return None
+    return {**face.lag.to_dict(), "metadata_location": face.metadata_location, "name": face.name}
+
+
+def _lag_text(lag: dict[str, Any] | None) -> str:
+    """How far the Iceberg metadata is, in one line; empty where there is nothing to say."""
+    if lag is None:
+        return ""
+    name = f", published as {lag['name']}" if lag["name"] else ""
+    if lag["iceberg_version"] is None:
+        return f"no metadata yet: {lag['why']}"
+    if not lag["versions"]:
+        return f"at version {lag['iceberg_version']}{name}"
+    behind = counted(lag["versions"], "version")
+    return f"at version {lag['iceberg_version']}, {behind} behind{name}: {lag['why']}"
 
 
 def _listed(names: frozenset[str] | None) -> list[str] | None:
@@ -106,6 +130,7 @@ def _blocks(
         ("partitioned by", ", ".join(data["partition_columns"])),
         ("clustered by", ", ".join(data["clustering_columns"])),
         ("data", files),
+        ("Iceberg", _lag_text(data["iceberg"])),
     ]
     blocks: list[Facts | Grid | Heading] = [
         Heading(title),

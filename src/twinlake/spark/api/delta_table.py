@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions
+from twinlake.commit import CommitOptions
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.log import CACHE, load_snapshot, version_at
 from twinlake.spark.api.argument_checks import (
@@ -37,6 +37,7 @@ from twinlake.spark.later import not_yet
 from twinlake.spark.reading.conditions import check_condition
 from twinlake.spark.session import check_session, open_table
 from twinlake.storage import parse_location
+from twinlake.table.publishing import HOOKS
 from twinlake.table.restoring import restore_snapshot
 
 if TYPE_CHECKING:
@@ -386,7 +387,7 @@ class DeltaTable:
             target,
             policy=table.policy,
             runtime=table.runtime,
-            hooks=DEFAULT_HOOKS,
+            hooks=HOOKS,
             timestamp=timestamp,
             user_metadata=user_metadata(self._spark),
         )

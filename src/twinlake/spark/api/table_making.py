@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
@@ -27,6 +27,7 @@ from twinlake.storage import parse_location
 from twinlake.table.creation import CLUSTERING_DOMAIN, clustering_domain, new_metadata
 from twinlake.table.detail import clustering_columns
 from twinlake.table.places import shared_store
+from twinlake.table.publishing import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -219,7 +220,7 @@ def _create(how: Creation, spark: SparkSession, asked: Definition, target: _Targ
         store,
         _operation(how, asked, metadata, managed=target.managed),
         runtime,
-        DEFAULT_HOOKS,
+        HOOKS,
         options=_options(spark, settings.policy),
     )
     CACHE.forget(store.url)
@@ -247,7 +248,7 @@ def _replace(how: Creation, spark: SparkSession, asked: Definition, target: _Tar
         table.snapshot,
         _operation(how, asked, metadata, managed=target.managed),
         table.runtime,
-        DEFAULT_HOOKS,
+        HOOKS,
         options=_options(spark, table.policy),
     )
     transaction.record(removal.reads)

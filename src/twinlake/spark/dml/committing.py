@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Transaction
+from twinlake.commit import CommitOptions, Transaction
 from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.log import CACHE
 from twinlake.schema import physical_path, render_path, walk_fields
@@ -14,6 +14,7 @@ from twinlake.spark.files.target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
 from twinlake.storage import decode_path
 from twinlake.table.creation import CLUSTERING_DOMAIN
+from twinlake.table.publishing import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,9 +63,7 @@ def commit_change(
     chosen = replace(options or CommitOptions(policy=table.policy), trusted_files=trusted)
     if tags:
         chosen = replace(chosen, tags={**chosen.tags, **tags})
-    transaction = Transaction(
-        table.snapshot, operation, table.runtime, DEFAULT_HOOKS, options=chosen
-    )
+    transaction = Transaction(table.snapshot, operation, table.runtime, HOOKS, options=chosen)
     if reads is not None:
         transaction.record(reads)
     if txn is not None and transaction.set_transaction(*txn) is not None:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
@@ -32,6 +32,7 @@ from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
 from twinlake.table.creation import CLUSTERING_DOMAIN, clustering_domain, new_metadata
 from twinlake.table.places import shared_store, table_exists
+from twinlake.table.publishing import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -229,9 +230,7 @@ class _Creation:
             system_domains=frozenset({CLUSTERING_DOMAIN}),
             trusted_files=True,
         )
-        transaction = Transaction.for_new_table(
-            store, operation, runtime, DEFAULT_HOOKS, options=commit
-        )
+        transaction = Transaction.for_new_table(store, operation, runtime, HOOKS, options=commit)
         CACHE.forget(store.url)
         with NewFiles(store) as made:
             domain = clustering_domain(metadata, options.cluster_by) if options.cluster_by else None

@@ -1,0 +1,129 @@
+"""Deleting files of the face that nothing reaches any more.
+
+A metadata file stays for a while after the next one came, so that whoever opened it, or a catalog
+that points to it still, finds it and all it names. Then it goes, with what only it could reach.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from twinlake.errors import StorageError
+from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest, read_manifest_list
+from twinlake.iceberg.metadata_file import MetadataLogEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from twinlake.iceberg.face_files import FaceFiles
+    from twinlake.iceberg.manifests import ManifestRow
+    from twinlake.iceberg.metadata_file import SnapshotEntry, TableMetadata
+
+__all__ = ["LEFTOVERS", "clean_up", "only_in", "sweep", "with_log"]
+
+#: Iceberg's property, and its default, for how many earlier metadata files stay.
+_KEPT_PROPERTY: Final = "write.metadata.previous-versions-max"
+_KEPT: Final = 100
+#: The property that names files which no metadata file has ever named, to go with the one it is in.
+LEFTOVERS: Final = "twinlake.leftovers"
+#: What nothing reaches is deleted when it is so old that nobody can be at work on it.
+_ORPHAN_AGE_MS: Final = 24 * 60 * 60 * 1000
+
+
+def with_log(
+    metadata: TableMetadata, before: TableMetadata | None, location: str
+) -> tuple[TableMetadata, tuple[MetadataLogEntry, ...]]:
+    """The metadata with a log of earlier files, and the files that fall out of the log.
+
+    ``location`` is where the metadata before it is.
+    """
+    if before is None:
+        return metadata, ()
+    entry = MetadataLogEntry(timestamp_ms=before.last_updated_ms, metadata_file=location)
+    log = (*(e for e in before.metadata_log if e.metadata_file != location), entry)
+    wanted = metadata.properties.get(_KEPT_PROPERTY, "")
+    kept = log[-max(1, int(wanted) if wanted.isdigit() else _KEPT) :]
+    return msgspec.structs.replace(metadata, metadata_log=kept), log[: -len(kept)]
+
+
+def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files: FaceFiles) -> None:
+    """Delete metadata files that fell out of the log, and what only they reach.
+
+    Whatever goes wrong here costs space and nothing else, so it is passed over.
+    """
+    try:
+        for entry in fallen:
+            old = files.read_metadata(entry.metadata_file)
+            if old is not None:
+                gone = only_in(old.snapshots, _oldest(metadata, files), files)
+                left = old.properties.get(LEFTOVERS, "")
+                files.delete([*gone, *left.splitlines()])
+            files.delete([entry.metadata_file])
+    except (StorageError, DamagedFile):
+        return
+
+
+def _oldest(metadata: TableMetadata, files: FaceFiles) -> Sequence[SnapshotEntry]:
+    """The snapshots of the oldest metadata file that stays."""
+    first = metadata.metadata_log[0].metadata_file
+    found = files.read_metadata(first)
+    return metadata.snapshots if found is None else found.snapshots
+
+
+def only_in(
+    old: Sequence[SnapshotEntry], kept: Sequence[SnapshotEntry], files: FaceFiles
+) -> list[str]:
+    """The files that only those old snapshots reach that are not kept.
+
+    A manifest that a list leaves out never comes back, so the oldest list that stays tells of each
+    manifest of an older one whether anything still needs it.
+    """
+    ids = {snapshot.snapshot_id for snapshot in kept}
+    gone = [snapshot for snapshot in old if snapshot.snapshot_id not in ids]
+    if not gone or not kept:
+        return []
+
+    needed = {row.path: row for row in read_manifest_list(files.read(kept[0].manifest_list))}
+    found: dict[str, ManifestRow] = {}
+    lists = []
+    for snapshot in gone:
+        try:
+            rows = read_manifest_list(files.read(snapshot.manifest_list))
+        except (StorageError, DamagedFile):
+            continue
+        lists.append(snapshot.manifest_list)
+        found |= {row.path: row for row in rows if row.path not in needed}
+    vectors = _vector_files(found.values(), files) - _vector_files(needed.values(), files)
+    return [*lists, *found, *sorted(vectors)]
+
+
+def _vector_files(rows: Iterable[ManifestRow], files: FaceFiles) -> set[str]:
+    return {
+        entry.file.path
+        for row in rows
+        if row.content is Content.DELETES
+        for entry in read_manifest(files.read(row.path))
+    }
+
+
+def sweep(metadata: TableMetadata, written: Iterable[str], files: FaceFiles) -> None:
+    """Delete what an earlier face left behind, after a new one was made with ``written``."""
+    own = files.metadata_location(metadata.delta_version)
+    needed = {files.key_of(location) for location in (*written, own)}
+    try:
+        listed = [item for item in files.listed() if item.key.endswith(_ENDINGS)]
+        now = next((item.modified_ms for item in listed if item.key == files.key_of(own)), 0)
+        files.delete(
+            [
+                item.key
+                for item in listed
+                if item.key not in needed and item.modified_ms < now - _ORPHAN_AGE_MS
+            ]
+        )
+    except StorageError:
+        return
+
+
+_ENDINGS: Final = (".metadata.json", ".avro", ".puffin")

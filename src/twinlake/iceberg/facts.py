@@ -1,0 +1,120 @@
+"""What the conversion needs to know of a Delta version, read from the log once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.errors import Code, CompatViolation, CorruptTable
+from twinlake.iceberg.manifests import DataFile
+from twinlake.iceberg.metrics import MetricsReader
+from twinlake.iceberg.partitions import PartitionSpec, partition_spec, partition_tuple
+from twinlake.iceberg.schemas import IcebergSchema, iceberg_schema, name_mapping
+from twinlake.storage import decode_path
+from twinlake.storage.paths import split_scheme
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from twinlake.actions import AddFile
+    from twinlake.iceberg.operations import FileChanges
+    from twinlake.protocol import Metadata
+
+__all__ = ["Commit", "Layout", "file_location"]
+
+_V3_FLAG: Final = "delta.enableIcebergCompatV3"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table's metadata as Iceberg sees it; made once for as long as the metadata stays."""
+
+    metadata: Metadata
+    location: str
+    zone: tzinfo = UTC
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed is not all picklable, and is soon computed again.
+        return {"metadata": self.metadata, "location": self.location, "zone": self.zone}
+
+    @cached_property
+    def format_version(self) -> int:
+        """Of Iceberg: 3 where the table promises icebergCompatV3."""
+        return 3 if self.metadata.flag(_V3_FLAG) else 2
+
+    @cached_property
+    def schema(self) -> IcebergSchema:
+        """The schema."""
+        return iceberg_schema(self.metadata, format_version=self.format_version)
+
+    @cached_property
+    def spec(self) -> PartitionSpec:
+        """The partition spec."""
+        return partition_spec(self.metadata)
+
+    @cached_property
+    def name_mapping(self) -> str:
+        """How to read files without ids."""
+        return name_mapping(self.metadata.schema)
+
+    @cached_property
+    def _metrics(self) -> MetricsReader:
+        return MetricsReader(self.metadata)
+
+    def data_file(self, add: AddFile) -> DataFile:
+        """A file of the log as a manifest lists it."""
+        if add.deletion_vector is not None and self.format_version < 3:
+            raise CompatViolation(
+                Code.COMPAT,
+                f"File {add.path} has a deletion vector.",
+                why="Iceberg has deletion vectors from format version 3 on.",
+                fix="Purge them (`REORG TABLE ... APPLY (PURGE)`), or promise icebergCompatV3.",
+                fields={"path": add.path},
+            )
+        metrics = self._metrics.read(add.stats)
+        if metrics.record_count is None:
+            raise CorruptTable(
+                Code.COMPAT,
+                f"File {add.path} has no row count in the log.",
+                why="Iceberg needs the number of rows of every file.",
+                fix="Write the file again (`twinlake optimize`), or recompute its statistics.",
+                fields={"path": add.path},
+            )
+        return DataFile(
+            path=file_location(self.location, add.path),
+            partition=partition_tuple(add.partition_values, self.spec, self.zone),
+            record_count=metrics.record_count,
+            size=add.size,
+            metrics=metrics,
+            first_row_id=add.base_row_id if self.format_version > 2 else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One Delta version."""
+
+    version: int
+    timestamp_ms: int
+    layout: Layout
+    changes: FileChanges
+    operation: str = ""
+    """Delta's name for what was done."""
+    row_id_mark: int | None = None
+    """The highest row id that was given out, where the commit says so."""
+    snapshot_id: int | None = None
+    """The id an Iceberg client gave to its own commit, if the log records one."""
+
+
+def file_location(root: str, path: str) -> str:
+    """The absolute path of a file of the log, as Iceberg spells it: literally, not encoded.
+
+    >>> file_location("file:///lake/t", "day=1%20May/x.parquet")
+    'file:///lake/t/day=1 May/x.parquet'
+    """
+    decoded = decode_path(path)
+    if split_scheme(path) is None and not path.startswith("/"):
+        return f"{root}/{decoded}"
+    return decoded

@@ -1,0 +1,188 @@
+"""The commits to convert, read from the Delta log in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from twinlake.actions import CommitInfo, DomainMetadata, Metadata
+from twinlake.errors import Code, CompatViolation, StorageError
+from twinlake.iceberg.facts import Commit, Layout
+from twinlake.iceberg.operations import FileChanges, file_changes
+from twinlake.log import commit_key, load_snapshot, read_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from twinlake.actions import Action, AddFile
+    from twinlake.log import Snapshot
+
+__all__ = ["LogGap", "LogSource", "Version"]
+
+
+_ROW_TRACKING: Final = "delta.rowTracking"
+_PROMISES: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (1, 2, 3))
+
+
+class LogGap(Exception):
+    """The log does not lead on from where the face ends, for the reason given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A commit to convert, and what it says of itself."""
+
+    commit: Commit
+    info: CommitInfo | None
+
+
+class LogSource:
+    """Reads the log of a table up to one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, location: str) -> None:
+        self._snapshot = snapshot
+        self._store = snapshot.store
+        self._location = location
+        self._layout: Layout | None = None
+        self._commits: dict[int, tuple[Action, ...]] = {}
+
+    @property
+    def version(self) -> int:
+        """The version the log is read up to."""
+        return self._snapshot.version
+
+    def first_convertible(self, first: int) -> int:
+        """The first version, from ``first`` on, after which every one has an Iceberg form."""
+        start: int | None = None
+        metadata = self._at(first).metadata
+        for version in range(first, self.version + 1):
+            if version > first:
+                found = next((a for a in self._read(version) if isinstance(a, Metadata)), None)
+                if found is None:
+                    continue
+                metadata = found
+            problem = self._problem(metadata)
+            if problem is not None:
+                start = None
+            elif start is None:
+                start = version
+        if start is None:
+            problem = self._problem(self._snapshot.metadata)
+            raise problem if problem is not None else AssertionError(first)
+        return start
+
+    def _problem(self, metadata: Metadata) -> CompatViolation | None:
+        """Why a table has no Iceberg form."""
+        if not any(metadata.flag(key) for key in _PROMISES):
+            return CompatViolation(
+                Code.COMPAT,
+                f"Table {metadata.label} does not promise to be an Iceberg table.",
+                why=f"None of {', '.join(_PROMISES)} is true.",
+                fix="Run `twinlake upgrade` to make it one.",
+                fields={"table": metadata.label},
+            )
+        layout = Layout(metadata, self._location)
+        newest = Layout(self._snapshot.metadata, self._location)
+        if layout.format_version != newest.format_version:
+            # Row ids and vectors of version 3 have no place in what was made before it.
+            return CompatViolation(
+                Code.COMPAT,
+                f"Table {metadata.label} was of format version {layout.format_version}.",
+                why=f"It is of format version {newest.format_version} now.",
+                fix="Read this version as a Delta table.",
+                fields={"table": metadata.label},
+            )
+        try:
+            _ = layout.schema, layout.spec
+        except CompatViolation as error:
+            return error
+        return None
+
+    def mark(self, version: int) -> str:
+        """What tells the commit of a version from another under its number; empty without one."""
+        found = self._store.head(commit_key(version))
+        return "" if found is None else f"{found.size}-{found.modified_ms}"
+
+    def base(self, version: int) -> tuple[Version, Iterator[AddFile]]:
+        """A version, and all files that are live in it."""
+        snapshot = self._at(version)
+        info = snapshot.commit_info
+        commit = Commit(
+            version=version,
+            timestamp_ms=snapshot.timestamp_ms,
+            layout=self._layout_of(snapshot.metadata),
+            changes=FileChanges(data_changes=frozenset({True})),
+            operation=(info.operation if info is not None else None) or "",
+            row_id_mark=_row_id_mark(snapshot.domains.values()),
+        )
+        return Version(commit=commit, info=info), snapshot.adds()
+
+    def after(self, version: int) -> Iterator[Version]:
+        """Every commit after ``version``, oldest first."""
+        commits = [(v, self._read(v)) for v in range(version + 1, self._snapshot.version + 1)]
+        metadata = self._metadata_before(commits, version)
+        for number, actions in commits:
+            info = next((a for a in actions if isinstance(a, CommitInfo)), None)
+            found = next((a for a in actions if isinstance(a, Metadata)), None)
+            if found is not None:
+                metadata = found
+                if (problem := self._problem(found)) is not None:
+                    raise LogGap(f"version {number} has no Iceberg form: {problem.what}")
+            commit = Commit(
+                version=number,
+                timestamp_ms=self._timestamp(number, metadata, info),
+                layout=self._layout_of(metadata),
+                changes=file_changes(actions),
+                operation=(info.operation if info is not None else None) or "",
+                row_id_mark=_row_id_mark(a for a in actions if isinstance(a, DomainMetadata)),
+            )
+            yield Version(commit=commit, info=info)
+
+    def _metadata_before(
+        self, commits: list[tuple[int, tuple[Action, ...]]], version: int
+    ) -> Metadata:
+        """What counts until a commit says otherwise; the old state is loaded only if it must."""
+        changes = [n for n, found in commits if any(isinstance(a, Metadata) for a in found)]
+        if not changes:
+            return self._snapshot.metadata
+        if changes[0] == version + 1:
+            return next(a for a in commits[0][1] if isinstance(a, Metadata))
+        return self._at(version).metadata
+
+    def _at(self, version: int) -> Snapshot:
+        is_newest = version == self._snapshot.version
+        return self._snapshot if is_newest else load_snapshot(self._store, version)
+
+    def _layout_of(self, metadata: Metadata) -> Layout:
+        if self._layout is None or self._layout.metadata != metadata:
+            self._layout = Layout(metadata, self._location)
+        return self._layout
+
+    def _read(self, version: int) -> tuple[Action, ...]:
+        try:
+            if version not in self._commits:
+                self._commits[version] = read_commit(self._store, version)
+            return self._commits[version]
+        except StorageError as error:
+            if error.code is Code.STORAGE_NOT_FOUND:
+                raise LogGap(f"the log does not hold version {version} any more") from error
+            raise
+
+    def _timestamp(self, version: int, metadata: Metadata, info: CommitInfo | None) -> int:
+        if metadata.flag("delta.enableInCommitTimestamps") and info is not None:
+            stamp = info.in_commit_timestamp
+            if stamp is not None:
+                return stamp
+        found = self._store.head(commit_key(version))
+        return 0 if found is None else found.modified_ms
+
+
+def _row_id_mark(domains: Iterable[DomainMetadata]) -> int | None:
+    """The high-water mark of row ids, where one of the domains states it."""
+    for domain in domains:
+        if domain.domain == _ROW_TRACKING and not domain.removed:
+            mark: int | None = msgspec.json.decode(domain.configuration).get("rowIdHighWaterMark")
+            return mark
+    return None

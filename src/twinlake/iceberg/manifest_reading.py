@@ -1,0 +1,100 @@
+"""Manifests that are there already, read as far as a conversion needs them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from twinlake.iceberg.manifests import (
+    DamagedFile,
+    Status,
+    path_hash,
+    path_hashes,
+    read_manifest,
+    read_path_hashes,
+)
+from twinlake.log.deletion_vectors import encode_bitmap, read_dv
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from twinlake.actions import DeletionVectorDescriptor
+    from twinlake.iceberg.face_files import FaceFiles
+    from twinlake.iceberg.manifests import DataFile, Entry, ManifestRow, PathHashes
+    from twinlake.iceberg.partitions import PartitionSpec
+
+__all__ = ["Manifests"]
+
+#: Entries that are kept in memory.
+_MANY: Final = 4096
+
+
+class Manifests:
+    """Entries and paths of manifests by their location, whose content never changes."""
+
+    def __init__(self, files: FaceFiles, specs: Mapping[int, PartitionSpec]) -> None:
+        self.files = files
+        self._specs = dict(specs)
+        self._paths: dict[str, PathHashes] = {}
+        self._entries: OrderedDict[str, tuple[Entry, ...]] = OrderedDict()
+        self._held = 0
+        self.written: set[str] = set()
+        """Where files were written."""
+
+    def spec(self, row: ManifestRow) -> PartitionSpec:
+        """The spec the files of a manifest lie under."""
+        return self._specs[row.spec_id]
+
+    def paths(self, row: ManifestRow) -> PathHashes:
+        """The hashes of the paths that are live in a manifest."""
+        if row.path not in self._paths:
+            try:
+                self._paths[row.path] = read_path_hashes(
+                    row, lambda at, size: self.files.read_range(row.path, at, size)
+                )
+            except (ValueError, IndexError) as error:
+                raise DamagedFile(row.path) from error
+        return self._paths[row.path]
+
+    def entries(self, row: ManifestRow) -> Sequence[Entry]:
+        """The entries of a manifest."""
+        if row.path in self._entries:
+            return self._entries[row.path]
+        return read_manifest(self.files.read(row.path))
+
+    def live(self, rows: Iterable[ManifestRow], paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths that are live in one of the manifests."""
+        wanted = {path_hash(path): path for path in paths}
+        hit = [row for row in rows if any(hashed in self.paths(row) for hashed in wanted)]
+        return frozenset(self.found(hit, frozenset(wanted.values())))
+
+    def found(self, rows: Iterable[ManifestRow], paths: Collection[str]) -> dict[str, DataFile]:
+        """The live files with these paths, as the manifests tell of them."""
+        if not paths:
+            return {}
+        return {
+            entry.file.path: entry.file
+            for row in rows
+            for entry in self.entries(row)
+            if entry.file.path in paths and entry.status is not Status.DELETED
+        }
+
+    def vector(self, descriptor: DeletionVectorDescriptor) -> bytes:
+        """The payload of a deletion vector of the Delta table."""
+        return encode_bitmap(read_dv(self.files.store, descriptor))
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file of the face; returns where it is."""
+        location = self.files.write(name, data)
+        self.written.add(location)
+        return location
+
+    def remember(self, row: ManifestRow, entries: Sequence[Entry], spec: PartitionSpec) -> None:
+        """A manifest that was just made: small ones are soon read again, to be merged."""
+        self._specs[row.spec_id] = spec
+        self._paths[row.path] = path_hashes(entries)
+        self._entries[row.path] = tuple(entries)
+        self._held += len(entries)
+        while self._held > _MANY and len(self._entries) > 1:
+            _, oldest = self._entries.popitem(last=False)
+            self._held -= len(oldest)

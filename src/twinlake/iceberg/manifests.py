@@ -1,0 +1,464 @@
+"""Manifests and manifest lists: entries in, bytes out, and back.
+
+Iceberg table format, Manifests and Manifest Lists. The bytes are a function of what is written:
+even the markers between Avro blocks are derived from it, so that two converters at work on the same
+commit write the same files under the same names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import uuid
+from array import array
+from base64 import b64decode, b64encode
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.iceberg.avro_encoding import (
+    column_map,
+    container,
+    long,
+    optional_long,
+    partition_encoder,
+    text,
+)
+from twinlake.iceberg.avro_schemas import entry_schema, manifest_list_schema
+from twinlake.iceberg.metrics import FileMetrics
+from twinlake.iceberg.partitions import PartitionSpec, Summary, summarize_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from twinlake.iceberg.schemas import IcebergSchema
+    from twinlake.schema import DataType
+from twinlake.iceberg.single_values import plain_value
+
+__all__ = [
+    "Content",
+    "DamagedFile",
+    "DataFile",
+    "Entry",
+    "ManifestHeader",
+    "ManifestRow",
+    "Status",
+    "read_manifest",
+    "read_manifest_list",
+    "write_manifest",
+    "write_manifest_list",
+]
+
+PATHS_KEY: Final = "twinlake.paths"
+_HASH_SIZE: Final = 8
+_BEFORE_HASHES: Final = 64
+_V2: Final = 2
+_PARQUET: Final = text("PARQUET")
+_PUFFIN: Final = text("PUFFIN")
+_NOTHING: Final = optional_long(None)
+_NAMESPACE: Final = uuid.UUID("8d1f6f0e-6f0b-5a8e-9c43-3d6b8c1f5a27")
+
+
+class DamagedFile(Exception):
+    """A file of the face is not what was written there."""
+
+
+class Status(IntEnum):
+    """What a snapshot did to a file of a manifest."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+class Content(IntEnum):
+    """What the files of a manifest hold."""
+
+    DATA = 0
+    DELETES = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file, or (``referenced_data_file``) the deletion vector of one."""
+
+    path: str
+    partition: tuple[Any, ...] = ()
+    record_count: int
+    size: int
+    metrics: FileMetrics = field(default_factory=FileMetrics)
+    first_row_id: int | None = None
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size: int | None = None
+
+    @property
+    def content(self) -> Content:
+        """Whether it holds rows or hides some."""
+        return Content.DATA if self.referenced_data_file is None else Content.DELETES
+
+    @property
+    def key(self) -> str:
+        """What it is found by: its path, or for a vector that of the file it belongs to."""
+        return self.referenced_data_file or self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A file in a manifest. A sequence number of None is that of the snapshot that adds it."""
+
+    status: Status
+    snapshot_id: int
+    sequence_number: int | None = None
+    file: DataFile
+
+    def carried(self, sequence_number: int) -> Entry:
+        """The entry in a later manifest: there already, with the number it was added under."""
+        number = sequence_number if self.sequence_number is None else self.sequence_number
+        return replace(self, status=Status.EXISTING, sequence_number=number)
+
+    def deleted(self, sequence_number: int, snapshot_id: int) -> Entry:
+        """The entry in the manifest of the snapshot that takes the file away."""
+        kept = self.carried(sequence_number)
+        return replace(kept, status=Status.DELETED, snapshot_id=snapshot_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestHeader:
+    """What all entries of a manifest have in common."""
+
+    schema: IcebergSchema
+    """The schema at the time."""
+    spec: PartitionSpec
+    content: Content = Content.DATA
+    format_version: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestRow:
+    """One row of a manifest list: a manifest, and what it says in sum."""
+
+    path: str
+    length: int
+    spec_id: int
+    content: Content
+    sequence_number: int
+    min_sequence_number: int
+    snapshot_id: int
+    files: Mapping[Status, int]
+    rows: Mapping[Status, int]
+    partitions: tuple[Summary, ...] = ()
+    first_row_id: int | None = None
+
+    @property
+    def live_files(self) -> int:
+        """How many files of it are in the table."""
+        return self.files[Status.EXISTING] + self.files[Status.ADDED]
+
+
+def write_manifest(entries: Sequence[Entry], header: ManifestHeader) -> bytes:
+    """The bytes of a manifest."""
+    metadata = {
+        PATHS_KEY: path_hashes(entries).to_text(),
+        "schema": msgspec.json.encode(header.schema.to_dict()).decode(),
+        "schema-id": str(header.schema.id),
+        "partition-spec": msgspec.json.encode(header.spec.to_dict()["fields"]).decode(),
+        "partition-spec-id": str(header.spec.id),
+        "format-version": str(header.format_version),
+        "content": "data" if header.content is Content.DATA else "deletes",
+    }
+    partition = partition_encoder(part.type for part in header.spec.fields)
+    is_v3 = header.format_version > _V2
+    return container(
+        _entry_schema_text(header.spec, header.format_version),
+        metadata,
+        (_encoded(entry, partition(entry.file.partition), is_v3=is_v3) for entry in entries),
+        _marker(metadata),
+    )
+
+
+def manifest_row(
+    entries: Sequence[Entry],
+    header: ManifestHeader,
+    *,
+    path: str,
+    length: int,
+    sequence_number: int,
+    snapshot_id: int,
+    first_row_id: int | None = None,
+) -> ManifestRow:
+    """The row of a manifest that was just written."""
+    files, rows = dict.fromkeys(Status, 0), dict.fromkeys(Status, 0)
+    lowest = sequence_number
+    for entry in entries:
+        files[entry.status] += 1
+        rows[entry.status] += entry.file.record_count
+        if entry.status is not Status.DELETED and entry.sequence_number is not None:
+            lowest = min(lowest, entry.sequence_number)
+    return ManifestRow(
+        path=path,
+        length=length,
+        spec_id=header.spec.id,
+        content=header.content,
+        sequence_number=sequence_number,
+        min_sequence_number=lowest,
+        snapshot_id=snapshot_id,
+        files=files,
+        rows=rows,
+        partitions=summarize_partitions((e.file.partition for e in entries), header.spec),
+        first_row_id=first_row_id,
+    )
+
+
+def read_manifest(data: bytes) -> list[Entry]:
+    """The entries of a manifest of ours."""
+    import fastavro
+
+    # By place and not by name: a column may be called otherwise by now.
+    return [_entry(record) for record in fastavro.reader(io.BytesIO(data))]
+
+
+def write_manifest_list(
+    rows: Sequence[ManifestRow],
+    *,
+    snapshot_id: int,
+    parent_id: int | None,
+    sequence_number: int,
+    format_version: int = 2,
+) -> bytes:
+    """The bytes of the manifest list of a snapshot."""
+    metadata = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
+        "sequence-number": str(sequence_number),
+        "format-version": str(format_version),
+    }
+    records = [_row_record(row) for row in rows]
+    return _avro(_parsed_list_schema(format_version), records, metadata)
+
+
+def read_manifest_list(data: bytes) -> list[ManifestRow]:
+    """The rows of a manifest list."""
+    import fastavro
+
+    return [_row(record) for record in fastavro.reader(io.BytesIO(data))]
+
+
+def path_hash(path: str) -> int:
+    """A number of 64 bits that stands for a path."""
+    return int.from_bytes(hashlib.blake2b(path.encode(), digest_size=_HASH_SIZE).digest(), "little")
+
+
+def path_hashes(entries: Iterable[Entry]) -> PathHashes:
+    """The hashes of the live paths among entries."""
+    live = (path_hash(e.file.key) for e in entries if e.status is not Status.DELETED)
+    return PathHashes(array("Q", sorted(live)))
+
+
+class PathHashes:
+    """Which paths a manifest may hold, in eight bytes a path; never says no to one it holds."""
+
+    __slots__ = ("_sorted",)
+
+    def __init__(self, hashes: array[int]) -> None:
+        self._sorted = hashes
+
+    def __contains__(self, hashed: object) -> bool:
+        if not isinstance(hashed, int):
+            return False
+        at = bisect_left(self._sorted, hashed)
+        return at < len(self._sorted) and self._sorted[at] == hashed
+
+    def to_text(self) -> str:
+        """For the header of the manifest."""
+        return b64encode(self._sorted.tobytes()).decode()
+
+    @classmethod
+    def from_text(cls, text: bytes) -> PathHashes:
+        """What ``to_text`` made."""
+        return cls(array("Q", b64decode(text, validate=True)))
+
+
+def read_path_hashes(row: ManifestRow, read_range: Callable[[int, int], bytes]) -> PathHashes:
+    """The hashes of the live paths of a manifest, by one read of its first bytes."""
+    size = -(-row.live_files * _HASH_SIZE // 3) * 4
+    head = read_range(0, size + _BEFORE_HASHES)
+    # The key is the first of the header; the length of the text follows in as many bytes as carry
+    # the mark that more are to come, and one.
+    start = head.index(PATHS_KEY.encode()) + len(PATHS_KEY)
+    while head[start] & 0x80:
+        start += 1
+    return PathHashes.from_text(head[start + 1 : start + 1 + size])
+
+
+def content_name(data: bytes) -> str:
+    """A name that files with these bytes have, and no others."""
+    return str(uuid.uuid5(_NAMESPACE, hashlib.sha256(data).hexdigest()))
+
+
+def _entry_schema_text(spec: PartitionSpec, format_version: int) -> bytes:
+    # Specs that are alike to Iceberg may be of other types: those of another table, for one.
+    return _cached_schema_text(spec, spec.types, format_version)
+
+
+@lru_cache(maxsize=64)
+def _cached_schema_text(
+    spec: PartitionSpec, _types: tuple[DataType, ...], format_version: int
+) -> bytes:
+    return msgspec.json.encode(entry_schema(spec, format_version=format_version))
+
+
+@lru_cache(maxsize=4)
+def _parsed_list_schema(format_version: int) -> Any:
+    import fastavro
+
+    return fastavro.parse_schema(manifest_list_schema(format_version=format_version))
+
+
+def _marker(metadata: Mapping[str, str]) -> bytes:
+    """What stands between blocks; a random one would make every file unlike any other."""
+    return uuid.uuid5(_NAMESPACE, msgspec.json.encode(metadata).decode()).bytes
+
+
+def _avro(schema: Any, records: Iterable[Any], metadata: Mapping[str, str]) -> bytes:
+    import fastavro
+
+    buffer = io.BytesIO()
+    fastavro.writer(
+        buffer,
+        schema,
+        records,
+        codec="deflate",
+        metadata=dict(metadata),
+        sync_marker=_marker(metadata),
+    )
+    return buffer.getvalue()
+
+
+def _encoded(entry: Entry, partition: bytes, *, is_v3: bool) -> bytes:
+    """The entry in the order of ``entry_schema``."""
+    file, metrics = entry.file, entry.file.metrics
+    number = optional_long(entry.sequence_number)
+    parts = [
+        long(entry.status),
+        optional_long(entry.snapshot_id),
+        number,
+        # Rows may be older than the commit that lists their file; the listing is not.
+        _NOTHING if entry.status is Status.ADDED else number,
+        long(file.content),
+        text(file.path),
+        _PARQUET if file.content is Content.DATA else _PUFFIN,
+        partition,
+        long(file.record_count),
+        long(file.size),
+        column_map(metrics.value_counts),
+        column_map(metrics.null_value_counts),
+        column_map(metrics.lower_bounds),
+        column_map(metrics.upper_bounds),
+        _NOTHING,
+    ]
+    if is_v3:
+        referenced = file.referenced_data_file
+        parts += (
+            optional_long(file.first_row_id),
+            b"\x00" if referenced is None else b"\x02" + text(referenced),
+            optional_long(file.content_offset),
+            optional_long(file.content_size),
+        )
+    return b"".join(parts)
+
+
+def _entry(record: Any) -> Entry:
+    found = record["data_file"]
+    metrics = FileMetrics(
+        record_count=found["record_count"],
+        value_counts=_mapping(found["value_counts"]),
+        null_value_counts=_mapping(found["null_value_counts"]),
+        lower_bounds=_mapping(found["lower_bounds"]),
+        upper_bounds=_mapping(found["upper_bounds"]),
+    )
+    return Entry(
+        status=Status(record["status"]),
+        snapshot_id=record["snapshot_id"],
+        sequence_number=record["sequence_number"],
+        file=DataFile(
+            path=found["file_path"],
+            # The library makes dates of days and datetimes of microseconds.
+            partition=tuple(plain_value(value) for value in found["partition"].values()),
+            record_count=found["record_count"],
+            size=found["file_size_in_bytes"],
+            metrics=metrics,
+            first_row_id=found.get("first_row_id"),
+            referenced_data_file=found.get("referenced_data_file"),
+            content_offset=found.get("content_offset"),
+            content_size=found.get("content_size_in_bytes"),
+        ),
+    )
+
+
+def _mapping(pairs: list[dict[str, Any]] | None) -> dict[int, Any]:
+    return {pair["key"]: pair["value"] for pair in pairs or ()}
+
+
+def _row_record(row: ManifestRow) -> dict[str, Any]:
+    return {
+        "manifest_path": row.path,
+        "manifest_length": row.length,
+        "partition_spec_id": row.spec_id,
+        "content": int(row.content),
+        "sequence_number": row.sequence_number,
+        "min_sequence_number": row.min_sequence_number,
+        "added_snapshot_id": row.snapshot_id,
+        "added_files_count": row.files[Status.ADDED],
+        "existing_files_count": row.files[Status.EXISTING],
+        "deleted_files_count": row.files[Status.DELETED],
+        "added_rows_count": row.rows[Status.ADDED],
+        "existing_rows_count": row.rows[Status.EXISTING],
+        "deleted_rows_count": row.rows[Status.DELETED],
+        "partitions": [
+            {
+                "contains_null": part.contains_null,
+                "contains_nan": part.contains_nan,
+                "lower_bound": part.lower,
+                "upper_bound": part.upper,
+            }
+            for part in row.partitions
+        ],
+        "first_row_id": row.first_row_id,
+    }
+
+
+def _row(record: Any) -> ManifestRow:
+    return ManifestRow(
+        path=record["manifest_path"],
+        length=record["manifest_length"],
+        spec_id=record["partition_spec_id"],
+        content=Content(record["content"]),
+        sequence_number=record["sequence_number"],
+        min_sequence_number=record["min_sequence_number"],
+        snapshot_id=record["added_snapshot_id"],
+        files={
+            Status.EXISTING: record["existing_files_count"],
+            Status.ADDED: record["added_files_count"],
+            Status.DELETED: record["deleted_files_count"],
+        },
+        rows={
+            Status.EXISTING: record["existing_rows_count"],
+            Status.ADDED: record["added_rows_count"],
+            Status.DELETED: record["deleted_rows_count"],
+        },
+        partitions=tuple(
+            Summary(
+                contains_null=part["contains_null"],
+                contains_nan=bool(part["contains_nan"]),
+                lower=part["lower_bound"],
+                upper=part["upper_bound"],
+            )
+            for part in record["partitions"] or ()
+        ),
+        first_row_id=record.get("first_row_id"),
+    )

@@ -1,0 +1,124 @@
+"""The next metadata file: what stays of the one before, and what a commit adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.iceberg.metadata_file import UNSORTED, LogEntry, TableMetadata, table_uuid
+from twinlake.protocol import property_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.iceberg.facts import Commit
+    from twinlake.iceberg.metadata_file import SnapshotEntry
+
+__all__ = ["next_metadata"]
+
+#: Properties below this prefix are Iceberg's, kept on the Delta side.
+_ICEBERG_PREFIX: Final = "delta.universalformat.config.iceberg."
+_COPY_ON_WRITE: Final = {
+    "write.delete.mode": "copy-on-write",
+    "write.update.mode": "copy-on-write",
+    "write.merge.mode": "copy-on-write",
+}
+_RETENTIONS: Final = ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration")
+
+
+def next_metadata(
+    commit: Commit, old: TableMetadata | None, snapshot: SnapshotEntry | None
+) -> TableMetadata:
+    """The metadata after a commit, which made a snapshot or did not."""
+    layout = commit.layout
+    schema, spec = layout.schema, layout.spec
+    snapshots = old.snapshots if old else ()
+    log = old.snapshot_log if old else ()
+    stamp = commit.timestamp_ms
+    if snapshot is not None:
+        stamp = snapshot.timestamp_ms
+        snapshots = (*snapshots, snapshot)
+        log = (*log, LogEntry(timestamp_ms=stamp, snapshot_id=snapshot.snapshot_id))
+    current = snapshots[-1].snapshot_id if snapshots else None
+    known = int(layout.metadata.get("delta.columnMapping.maxColumnId", "0"))
+    return TableMetadata(
+        format_version=layout.format_version,
+        # Readers hold on to it, whatever a REPLACE does to the id of the Delta table.
+        table_uuid=old.table_uuid if old else table_uuid(layout.metadata.id),
+        location=layout.location,
+        last_sequence_number=commit.version,
+        last_updated_ms=max(stamp, old.last_updated_ms if old else 0),
+        last_column_id=max(known, old.last_column_id if old else 0),
+        current_schema_id=schema.id,
+        schemas=_listed(old.schemas if old else (), schema.to_dict(), "schema-id"),
+        default_spec_id=spec.id,
+        partition_specs=_apart(
+            _listed(old.partition_specs if old else (), spec.to_dict(), "spec-id"), schema.to_dict()
+        ),
+        last_partition_id=max(spec.last_field_id, old.last_partition_id if old else 0),
+        default_sort_order_id=0,
+        sort_orders=(UNSORTED,),
+        properties=_properties(commit),
+        current_snapshot_id=current,
+        refs={} if current is None else {"main": {"snapshot-id": current, "type": "branch"}},
+        snapshots=snapshots,
+        snapshot_log=log,
+        next_row_id=next_row_id(commit, old),
+    )
+
+
+def next_row_id(commit: Commit, old: TableMetadata | None) -> int | None:
+    """The first row id that no row has had; only format version 3 knows it."""
+    if commit.layout.format_version < 3:
+        return None
+    known = (old.next_row_id if old else None) or 0
+    return known if commit.row_id_mark is None else max(known, commit.row_id_mark + 1)
+
+
+def _listed(
+    known: tuple[dict[str, Any], ...], wanted: dict[str, Any], key: str
+) -> tuple[dict[str, Any], ...]:
+    return known if any(one[key] == wanted[key] for one in known) else (*known, wanted)
+
+
+def _apart(
+    specs: tuple[dict[str, Any], ...], schema: Mapping[str, Any]
+) -> tuple[dict[str, Any], ...]:
+    """The specs, with no field called like a column that it does not come from.
+
+    The column of an old spec may have been renamed and its name given to another one; readers
+    refuse a table that says so. Fields go by their ids, so that their names are free.
+    """
+    owners = {column["name"]: column["id"] for column in schema["fields"]}
+
+    def named(part: dict[str, Any]) -> dict[str, Any]:
+        if owners.get(part["name"], part["source-id"]) == part["source-id"]:
+            return part
+        return {**part, "name": f"{part['name']}_{part['field-id']}"}
+
+    return tuple({**spec, "fields": [named(part) for part in spec["fields"]]} for spec in specs)
+
+
+def _properties(commit: Commit) -> dict[str, str]:
+    layout = commit.layout
+    modes: Mapping[str, str] = _COPY_ON_WRITE if layout.format_version < 3 else {}
+    age = min(int(property_value(layout.metadata, name)) for name in _RETENTIONS)
+    return {
+        **_asked_for(layout.metadata.configuration),
+        **modes,
+        "history.expire.max-snapshot-age-ms": str(age),
+        "write.format.default": "parquet",
+        # Beside the data, where Delta's VACUUM leaves them alone.
+        "write.metadata.path": f"{layout.location}/_iceberg/metadata",
+        "schema.name-mapping.default": layout.name_mapping,
+        "delta-version": str(commit.version),
+        "delta-timestamp": str(commit.timestamp_ms),
+    }
+
+
+def _asked_for(configuration: Mapping[str, str]) -> dict[str, str]:
+    size = len(_ICEBERG_PREFIX)
+    return {
+        key[size:]: value
+        for key, value in configuration.items()
+        if key.lower().startswith(_ICEBERG_PREFIX)
+    }

@@ -1,0 +1,212 @@
+"""Bringing the Iceberg face up to the Delta log.
+
+The log is the truth. A face that is behind is carried on, commit by commit; one that is lost,
+damaged, of another table or behind a log that was cleaned up is made anew from the oldest version
+that both formats still keep. Either way the result is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from twinlake.errors import Code, StorageError
+from twinlake.iceberg.cleaning import LEFTOVERS, clean_up, only_in, sweep, with_log
+from twinlake.iceberg.conversion import Conversion, LostFile
+from twinlake.iceberg.expiry import expire, retention_ms, vacuum_horizon
+from twinlake.iceberg.face_files import FaceFiles
+from twinlake.iceberg.facts import Layout
+from twinlake.iceberg.log_source import LogGap, LogSource
+from twinlake.iceberg.manifest_reading import Manifests
+from twinlake.iceberg.manifests import DamagedFile
+from twinlake.iceberg.metadata_file import table_uuid
+from twinlake.iceberg.partitions import PartitionSpec
+from twinlake.iceberg.soundness import Check, unsound
+from twinlake.log import load_snapshot, readable_commits
+from twinlake.runtime import InProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from twinlake.actions import CommitInfo
+    from twinlake.iceberg.face import Face
+    from twinlake.iceberg.facts import Commit
+    from twinlake.iceberg.metadata_file import SnapshotEntry, TableMetadata
+    from twinlake.log import Snapshot
+    from twinlake.runtime import Executor
+
+__all__ = ["Synced", "face_version", "sync"]
+
+_NEVER: Final = -(1 << 62)
+_MARK: Final = "delta-commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What a sync did."""
+
+    version: int
+    """The Delta version the face is at."""
+    converted: int = 0
+    """How many commits were converted."""
+    rebuilt: str = ""
+    """Why the face was made anew; empty where it was carried on."""
+    metadata_location: str
+
+
+def face_version(snapshot: Snapshot) -> int | None:
+    """The Delta version the face is at; None where there is none."""
+    return FaceFiles(snapshot.store).newest()
+
+
+def sync(
+    snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
+) -> Synced:
+    """Bring the face to the version of a snapshot; a face that is ahead is left alone."""
+    files = FaceFiles(snapshot.store)
+    source = LogSource(snapshot, files.location)
+    newest = files.newest()
+    face = None if newest is None else files.load(newest)
+    why = _unfit(face, newest, snapshot, source)
+    if face is not None and not why:
+        why = unsound(face, files, check)
+    if face is not None and not why:
+        if face.metadata.delta_version >= snapshot.version:
+            return _as_it_is(face, files)
+        try:
+            return _carry_on(face, source, files)
+        except LogGap as gap:
+            why = gap.args[0]
+        except LostFile as lost:
+            why = f"no manifest listed {lost.args[0]}"
+        except DamagedFile as damaged:
+            why = f"{damaged.args[0]} is damaged"
+        except StorageError as error:
+            if error.code is not Code.STORAGE_NOT_FOUND:
+                raise
+            why = error.what
+    if newest is not None and newest > snapshot.version:
+        # The face was further than this value: going back to it would lose what came since.
+        latest = load_snapshot(snapshot.store)
+        if latest.version > snapshot.version:
+            snapshot, source = latest, LogSource(latest, files.location)
+    return _rebuild(snapshot, files, source, why, executor or InProcess())
+
+
+def _unfit(face: Face | None, newest: int | None, snapshot: Snapshot, source: LogSource) -> str:
+    """Why a face cannot be carried on."""
+    if newest is None:
+        return "there was none"
+    if face is None:
+        return f"that of version {newest} cannot be read"
+    wanted = Layout(snapshot.metadata, face.metadata.location).format_version
+    if face.metadata.format_version != wanted:
+        return f"the table changed to format version {wanted}"
+    mark = source.mark(newest)
+    if mark and mark == face.metadata.properties.get(_MARK):
+        return ""
+    # A table that was replaced by a commit of its own log has another id, too.
+    if face.metadata.table_uuid != table_uuid(snapshot.metadata.id):
+        return "it was that of another table"
+    if mark:
+        return f"version {newest} of the log is not the one that was converted"
+    return f"the log ends before version {newest}" if newest > snapshot.version else ""
+
+
+def _as_it_is(face: Face, files: FaceFiles) -> Synced:
+    version = face.metadata.delta_version
+    files.point_to(version)
+    return Synced(version=version, metadata_location=files.metadata_location(version))
+
+
+def _carry_on(face: Face, source: LogSource, files: FaceFiles) -> Synced:
+    before = face.metadata
+    conversion = Conversion(face, Manifests(files, _specs(face)))
+    metadata, converted = _convert(conversion, source, files, before.snapshots)
+    location = files.metadata_location(before.delta_version)
+    metadata, fallen = with_log(metadata, before, location)
+    files.publish(metadata)
+    clean_up(metadata, fallen, files)
+    return Synced(
+        version=metadata.delta_version,
+        converted=converted,
+        metadata_location=files.metadata_location(metadata.delta_version),
+    )
+
+
+def _rebuild(
+    snapshot: Snapshot, files: FaceFiles, source: LogSource, why: str, executor: Executor
+) -> Synced:
+    bad = files.hint()
+    start = _oldest(snapshot, source)
+    first, adds = source.base(start)
+    manifests = Manifests(files, {})
+    conversion = Conversion(None, manifests)
+    conversion.begin(first.commit, adds, executor)
+    metadata, converted = _convert(conversion, source, files)
+    version = metadata.delta_version
+    files.publish(metadata, instead_of=bad)
+    files.delete_ahead(version)
+    sweep(metadata, manifests.written, files)
+    return Synced(
+        version=version,
+        converted=converted + 1,
+        rebuilt=why,
+        metadata_location=files.metadata_location(version),
+    )
+
+
+def _convert(
+    conversion: Conversion,
+    source: LogSource,
+    files: FaceFiles,
+    published: Sequence[SnapshotEntry] = (),
+) -> tuple[TableMetadata, int]:
+    """Convert the commits that are left; the metadata after them, and how many they were."""
+    horizon, converted = _NEVER, 0
+    for version in source.after(_reached(conversion).delta_version):
+        commit = version.commit
+        conversion.apply(commit)
+        converted += 1
+        horizon = max(horizon, _horizon(commit, version.info))
+    whole = _reached(conversion)
+    metadata = expire(whole, horizon)
+    properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
+    # What was made and is too old at once is named by nobody, and nobody would delete it.
+    if left := only_in(whole.snapshots[len(published) :], metadata.snapshots, files):
+        properties[LEFTOVERS] = "\n".join(left)
+    return msgspec.structs.replace(metadata, properties=properties), converted
+
+
+def _reached(conversion: Conversion) -> TableMetadata:
+    if conversion.face is None:
+        raise AssertionError("nothing was converted")
+    return conversion.face.metadata
+
+
+def _horizon(commit: Commit, info: CommitInfo | None) -> int:
+    """The time before which files that were removed may be gone, as of a commit."""
+    promised = commit.timestamp_ms - retention_ms(commit.layout.metadata)
+    vacuumed = vacuum_horizon(info, commit.timestamp_ms)
+    return promised if vacuumed is None else max(promised, vacuumed)
+
+
+def _specs(face: Face) -> dict[int, PartitionSpec]:
+    """The specs that manifests of a face may lie under."""
+    current = face.metadata.current_schema_id
+    schemas = sorted(face.metadata.schemas, key=lambda one: one["schema-id"] == current)
+    found = (PartitionSpec.from_dict(one, schemas) for one in face.metadata.partition_specs)
+    return {spec.id: spec for spec in found if spec is not None}
+
+
+def _oldest(snapshot: Snapshot, source: LogSource) -> int:
+    """The oldest version that can be read, that VACUUM left whole, and that Iceberg can have."""
+    times = readable_commits(snapshot.store, snapshot)
+    horizon = snapshot.timestamp_ms - retention_ms(snapshot.metadata)
+    for version in times.versions:
+        own = vacuum_horizon(times.info(version), times.time(version))
+        horizon = max(horizon, _NEVER if own is None else own)
+    found = times.newest_at(horizon)
+    return source.first_convertible(times.versions.start if found is None else found)

@@ -1,0 +1,88 @@
+"""``Table.iceberg``: the Iceberg side of a table, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twinlake.errors import Code, UserError
+from twinlake.iceberg import face_version, keep_up, lag_of
+from twinlake.iceberg.face_files import FaceFiles
+from twinlake.runtime import engine_for
+from twinlake.table.publishing import PUBLISH_PROPERTY, Published, follow, full_name, point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from twinlake.iceberg import Lag, Synced
+    from twinlake.log import Snapshot
+    from twinlake.runtime import Runtime
+
+__all__ = ["IcebergFace"]
+
+
+class IcebergFace:
+    """Where the Iceberg metadata of a table is, how new it is, and how to bring it up to date."""
+
+    def __init__(
+        self, snapshot: Snapshot, runtime: Runtime, named: Callable[[str], IcebergFace]
+    ) -> None:
+        self._snapshot = snapshot
+        self._runtime = runtime
+        self._named = named
+        """Writes a name into the table, and returns this side of the table it becomes."""
+
+    @property
+    def version(self) -> int | None:
+        """The Delta version the Iceberg metadata is at; None where there is none yet."""
+        return face_version(self._snapshot)
+
+    @property
+    def metadata_location(self) -> str | None:
+        """The newest metadata file, as an Iceberg catalog would point to it."""
+        version = self.version
+        files = FaceFiles(self._snapshot.store)
+        return None if version is None else files.metadata_location(version)
+
+    @property
+    def lag(self) -> Lag:
+        """How far the Iceberg metadata is behind this version of the table, and why."""
+        return lag_of(self._snapshot)
+
+    @property
+    def name(self) -> str | None:
+        """The name in a catalog that follows the metadata; None for a table without one."""
+        return self._snapshot.metadata.get(PUBLISH_PROPERTY) or None
+
+    def sync(self, spark: Any = None) -> Synced:
+        """Bring the Iceberg metadata to this version; with ``spark`` a first one is made there.
+
+        The pointer of a published table is moved with it.
+        """
+        engine = engine_for(spark)
+        executor = self._runtime.executor if engine is None else engine.executor
+        done = keep_up(self._snapshot, executor=executor)
+        follow(self._snapshot)
+        return done
+
+    def publish(self, name: str, spark: Any = None) -> Published:
+        """Give the table a name in a catalog, which from now on follows every sync.
+
+        ``table`` and ``namespace.table`` are names in the catalog of names, an SQLite file;
+        ``catalog.namespace.table`` names a catalog of PyIceberg's configuration.
+        """
+        full = full_name(name)
+        if self.name not in (None, full):
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                f"The table is published as {self.name}.",
+                why="one name follows the table; another one would stay behind unnoticed",
+                fix=f"unset {PUBLISH_PROPERTY} first, and drop the old name in its catalog",
+                fields={"name": full, "published": self.name},
+            )
+        self.sync(spark)
+        # A name that is taken is found out before the table says that it has it.
+        published = point(self._snapshot.store, full)
+        if self.name == full:
+            return published
+        self._named(full).sync(spark)
+        return point(self._snapshot.store, full)

@@ -1,0 +1,326 @@
+"""``import_iceberg``: an existing Iceberg table becomes a twinlake table in place, zero copy.
+
+The log is made in memory by the same transactions that every change goes through, with all their
+checks, and then put in place at once. Of the Iceberg table nothing is changed or moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.compat import VERSION_TAG
+from twinlake.errors import CompatViolation, TwinlakeError
+from twinlake.iceberg.importing_files import add_action
+from twinlake.iceberg.importing_history import read_history
+from twinlake.iceberg.importing_metadata import find_metadata
+from twinlake.iceberg.schemas import leaves
+from twinlake.log import CACHE
+from twinlake.log.deletion_vectors import dv_key, write_dv_file
+from twinlake.protocol import Metadata
+from twinlake.runtime import RandomIds, Runtime, engine_for
+from twinlake.schema import (
+    MAX_COLUMN_ID_KEY,
+    MODE_KEY,
+    StructField,
+    check_schema,
+    field_id,
+    render_schema,
+)
+from twinlake.table.staging import StagedLog, is_in_place, put_in_place
+from twinlake.table.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from twinlake.actions import Action, AddFile
+    from twinlake.iceberg.importing_history import History, Step
+    from twinlake.log import Snapshot
+    from twinlake.schema import Struct
+
+__all__ = ["ImportResult", "import_iceberg"]
+
+_V2: Final = "delta.enableIcebergCompatV2"
+_WRITER: Final = "delta.enableIcebergWriterCompatV1"
+_VECTORS: Final = "delta.enableDeletionVectors"
+_WIDENING: Final = "delta.enableTypeWidening"
+_TIMES: Final = "delta.enableInCommitTimestamps"
+_PREFIX: Final = "delta.universalFormat.config.iceberg."
+_NAMESPACE: Final = uuid.UUID("3b6f0a7e-92f1-5c1c-8f5e-7a2d3a4f9c10")
+_PROMISES: Final = ((_WRITER, _V2), (_V2,), ())
+"""What is promised about Iceberg, the most first."""
+#: Settings of the old metadata that would be wrong beside the new one.
+_NOT_KEPT: Final = frozenset({"schema.name-mapping.default", "write.metadata.path"})
+_OPERATIONS: Final[Mapping[str, str]] = {
+    "append": OperationName.WRITE,
+    "delete": OperationName.DELETE,
+    "overwrite": OperationName.WRITE,
+    "replace": OperationName.OPTIMIZE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What was imported, and what could not be."""
+
+    table: Table
+    metadata_location: str
+    """The metadata file that was imported."""
+    snapshots: int
+    """How many snapshots became versions."""
+    left_out: int = 0
+    """How many older ones did not."""
+    is_twin: bool = False
+    """Whether the table is an Iceberg table again from now on, through its Delta log."""
+    accepts_iceberg_writers: bool = False
+    """Whether writers may write it by the rules of Iceberg, too."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing: what was left out, and why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return {
+            "location": self.table.location,
+            "version": self.table.version,
+            "metadata_location": self.metadata_location,
+            "snapshots": self.snapshots,
+            "left_out": self.left_out,
+            "is_twin": self.is_twin,
+            "accepts_iceberg_writers": self.accepts_iceberg_writers,
+            "notes": list(self.notes),
+        }
+
+
+def import_iceberg(
+    source: str,
+    *,
+    spark: Any = None,
+    durable: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> ImportResult:
+    """Make a twinlake table of an Iceberg table (format version 1 or 2), in its own place.
+
+    ``source`` is a metadata file, the folder of the table, or ``catalog.namespace.table`` of a
+    catalog that PyIceberg knows. Data files stay where they are. Nobody may write the Iceberg table
+    meanwhile or afterwards: what its old catalog points to is not kept up.
+
+    Raises:
+        UserError: with everything that Delta cannot say, as a whole.
+    """
+    engine = engine_for(spark)
+    executor = Runtime().executor if engine is None else engine.executor
+    found, store = find_metadata(source, durable=durable, options=options)
+    is_done = is_in_place(store, found.metadata_location)
+    history = read_history(found, store, executor)
+    notes = list(history.notes)
+    if not is_done:
+        _write(history, StagedLog(store), Runtime(executor=executor), notes)
+    CACHE.forget(store.url)
+    table = Table.open(store.url, durable=durable, options=options)
+    if history.left_out:
+        why = "; ".join(history.why_left_out)
+        notes.append(f"{history.left_out} older snapshots were left out: {why}")
+    if history.has_vectors:
+        notes.append(
+            "rows that were deleted by position are hidden by deletion vectors, with which "
+            "icebergCompatV2 cannot be: purge them and upgrade to make the table a twin"
+        )
+    is_twin = table.metadata.flag(_V2)
+    if is_twin:
+        try:
+            table.iceberg.sync(spark)
+        except TwinlakeError as error:
+            notes.append(f"the Iceberg metadata could not be made yet: {error.what}")
+    return ImportResult(
+        table=table,
+        metadata_location=found.metadata_location,
+        snapshots=len(history.steps),
+        left_out=history.left_out,
+        is_twin=is_twin,
+        accepts_iceberg_writers=table.metadata.flag(_WRITER),
+        notes=tuple(notes),
+    )
+
+
+def _write(history: History, staged: StagedLog, runtime: Runtime, notes: list[str]) -> None:
+    """Make the log, promising as much about Iceberg as its rules allow."""
+    for promises in ((),) if history.has_vectors else _PROMISES:
+        attempt = StagedLog(staged.base)
+        try:
+            versions = _Writing(history, attempt, runtime, promises).run()
+        except CompatViolation as error:
+            if not promises:
+                raise
+            notes.append(f"{promises[0]} could not be set: {error.why or error.what}")
+            continue
+        put_in_place(attempt, versions, history.source.metadata_location)
+        return
+
+
+@dataclass
+class _Clock:
+    """The time of the snapshot that is being written, so that versions have their own times."""
+
+    now: int = 0
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        del seconds
+
+
+@dataclass
+class _Writing:
+    """Writes one version a snapshot. What it writes is a function of the Iceberg metadata."""
+
+    history: History
+    store: StagedLog
+    runtime: Runtime
+    promises: tuple[str, ...]
+    live: dict[str, AddFile] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
+    clock: _Clock = field(default_factory=_Clock)
+    _hidden: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    def run(self) -> int:
+        """Write all versions; returns how many they are."""
+        source = self.history.source
+        digest = hashlib.sha256(f"{source.table_id}{source.metadata_location}".encode()).digest()
+        self.runtime = replace(
+            self.runtime, clock=self.clock, ids=RandomIds(int.from_bytes(digest, "big"))
+        )
+        for step in self.history.steps:
+            self._step(step)
+        updated = source.document.get("last-updated-ms", 0)
+        self.clock.now = max(self.clock.now, updated)
+        if self.snapshot is None:
+            self._commit(self._convert(()), self.history.schema, ())
+        elif self._metadata(self.history.schema) != self.snapshot.metadata:
+            operation = Operation(name=OperationName.UPDATE_SCHEMA)
+            self._commit(operation, self.history.schema, ())
+        return (self.snapshot.version if self.snapshot is not None else -1) + 1
+
+    def _step(self, step: Step) -> None:
+        self.clock.now = max(step.snapshot.timestamp_ms, self.clock.now)
+        actions = list(self._actions(step))
+        if self.snapshot is None:
+            operation = self._convert(step.added)
+        else:
+            parameters: dict[str, Any] = {"icebergSnapshotId": str(step.snapshot.id)}
+            mode = {"append": "Append", "overwrite": "Overwrite"}.get(step.snapshot.operation)
+            if mode is not None:
+                parameters["mode"] = mode
+            name = _OPERATIONS.get(step.snapshot.operation, OperationName.WRITE)
+            operation = Operation(name=name, parameters=parameters)
+        self._commit(operation, step.schema, actions)
+
+    def _convert(self, files: Iterable[Any]) -> Operation:
+        return Operation(
+            name=OperationName.CONVERT,
+            parameters={
+                "numFiles": len(tuple(files)),
+                "partitionedBy": [c.name for c in self._partitions(self.history.schema)],
+                "sourceFormat": "iceberg",
+                "collectStats": True,
+            },
+        )
+
+    def _commit(self, operation: Operation, schema: Struct, actions: Iterable[Action]) -> None:
+        metadata = self._metadata(schema)
+        options = CommitOptions(policy="minimal")
+        if self.snapshot is None:
+            transaction = Transaction.for_new_table(
+                self.store, operation, self.runtime, (), options=options
+            )
+        else:
+            transaction = Transaction(self.snapshot, operation, self.runtime, (), options=options)
+        if self.snapshot is None or metadata != self.snapshot.metadata:
+            transaction.update_metadata(metadata)
+        self.snapshot = transaction.add(*actions).commit().snapshot
+
+    def _actions(self, step: Step) -> Iterable[Action]:
+        now, change = self.clock.now, step.snapshot.operation != "replace"
+        known = tuple(leaves(step.schema))
+        parts = self._partitions(step.schema)
+        before = dict(self.live)
+        # By which other engines know that the files need not be written again for the promise.
+        tags = {VERSION_TAG: "2"} if self.promises else None
+        for path in step.removed:
+            del self.live[path]
+        for file in step.added:
+            self.live[file.path] = add_action(
+                file,
+                self.history.source.location,
+                parts,
+                known,
+                modification_time=now,
+                data_change=change,
+                tags=tags,
+            )
+        self._hide(step)
+        for path, add in before.items():
+            if self.live.get(path) is not add:
+                yield add.remove(deletion_timestamp=now, data_change=change)
+        for path, add in self.live.items():
+            if before.get(path) is not add:
+                yield add
+
+    def _hide(self, step: Step) -> None:
+        """Give files the vectors that the snapshot asks for."""
+        changed = []
+        for path, add in self.live.items():
+            wanted = step.vectors.get(path, frozenset())
+            own = add.deletion_vector
+            if wanted and self._hidden.get(path) != wanted:
+                changed.append(path)
+            elif not wanted and own is not None:
+                self.live[path] = msgspec.structs.replace(add, deletion_vector=None)
+                self._hidden.pop(path, None)
+        if not changed:
+            return
+        # Named after what it holds, so that a second attempt writes the same file again.
+        name = uuid.uuid5(_NAMESPACE, f"{self.history.source.table_id}/{step.snapshot.id}")
+        data, descriptors = write_dv_file([sorted(step.vectors[path]) for path in changed], name)
+        self.store.put(dv_key(name), data)
+        for path, descriptor in zip(changed, descriptors, strict=True):
+            add = self.live[path]
+            self.live[path] = msgspec.structs.replace(add, deletion_vector=descriptor)
+            self._hidden[path] = step.vectors[path]
+
+    def _partitions(self, schema: Struct) -> tuple[StructField, ...]:
+        columns = {field_id(column): column for column in schema}
+        return tuple(columns[number] for number in self.history.partition_ids)
+
+    def _metadata(self, schema: Struct) -> Metadata:
+        source = self.history.source
+        flags = dict.fromkeys(self.promises, "true") | {_TIMES: "true"}
+        if self.history.has_vectors:
+            flags[_VECTORS] = "true"
+        if self.history.is_widened:
+            flags[_WIDENING] = "true"
+        kept = {
+            f"{_PREFIX}{key}": str(value)
+            for key, value in source.properties.items()
+            if key not in _NOT_KEPT
+        }
+        partitions = tuple(column.name for column in self._partitions(schema))
+        metadata = Metadata(
+            id=source.table_id,
+            schema_string=render_schema(schema),
+            partition_columns=partitions,
+            configuration={
+                **kept,
+                **flags,
+                MODE_KEY: "id",
+                MAX_COLUMN_ID_KEY: str(source.last_column_id),
+            },
+            created_time=self.history.steps[0].snapshot.timestamp_ms if self.history.steps else 0,
+        )
+        check_schema(schema, mode=metadata.column_mapping_mode, partition_columns=partitions)
+        return metadata

@@ -1,0 +1,170 @@
+"""The Iceberg side of a table as PyIceberg reads it: no code of ours between the files and it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from twinlake.errors import Code, CorruptTable, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.table import FileScanTask, StaticTable
+    from pyiceberg.table.snapshots import Snapshot
+
+__all__ = ["IcebergFile", "IcebergManifest", "IcebergSide", "IcebergVersion"]
+
+_VERSION = "delta-version"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFile:
+    """A data file as its manifest lists it."""
+
+    path: str
+    size: int
+    record_count: int
+    partition: Mapping[int, Any]
+    """Typed values by the id of the column."""
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergManifest:
+    """A manifest: what it lists, and what the manifest list says of it."""
+
+    path: str
+    files: tuple[IcebergFile, ...]
+    deleted_rows: int = 0
+    """How many rows its deletion vectors hide."""
+    stated_files: int | None = None
+    stated_rows: int | None = None
+    summaries: Mapping[int, Any] = field(default_factory=dict)
+    """The summary of each partition column, by the id of the column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergVersion:
+    """One snapshot."""
+
+    version: int
+    snapshot_id: int
+    totals: Mapping[str, str]
+    manifests: tuple[IcebergManifest, ...]
+    schema: Any
+    """PyIceberg's schema of the snapshot."""
+
+
+class IcebergSide:
+    """Opens ``<table>/_iceberg`` as any path reader does."""
+
+    def __init__(self, location: str, properties: Mapping[str, str] | None = None) -> None:
+        static, manifest = _pyiceberg()
+        # Files that changed under their names must be seen as they are now.
+        manifest.clear_manifest_cache()
+        try:
+            self.table: StaticTable = static.from_metadata(
+                f"{location}/_iceberg", dict(properties or {})
+            )
+            self.version = int(self.table.metadata.properties[_VERSION])
+        except FileNotFoundError as error:
+            raise UserError(
+                Code.TABLE_NOT_FOUND,
+                f"The table at {location} has no Iceberg metadata.",
+                why=str(error),
+                fix="Run `twinlake sync` first.",
+                fields={"location": location},
+            ) from error
+        except Exception as error:
+            # Whatever it stumbles over, another reader would, too.
+            raise CorruptTable(
+                Code.COMPAT,
+                f"PyIceberg cannot open {location}/_iceberg.",
+                why=f"{type(error).__name__}: {error}",
+                fix="Delete _iceberg and run `twinlake sync`, which makes it anew.",
+                fields={"location": location},
+            ) from error
+
+    def snapshots(self) -> Iterator[tuple[int | None, Snapshot]]:
+        """The snapshots with the Delta versions they state, oldest first."""
+        for snapshot in self.table.metadata.snapshots:
+            stated = None if snapshot.summary is None else snapshot.summary.get(_VERSION)
+            yield (int(stated) if stated and stated.isdigit() else None), snapshot
+
+    def read(self, version: int, snapshot: Snapshot) -> IcebergVersion:
+        """All that a snapshot lists."""
+        summary = snapshot.summary
+        return IcebergVersion(
+            version=version,
+            snapshot_id=snapshot.snapshot_id,
+            totals={} if summary is None else dict(summary.additional_properties),
+            manifests=tuple(self._manifest(one) for one in self._listed(snapshot)),
+            schema=self.table.metadata.schema_by_id(snapshot.schema_id or 0),
+        )
+
+    def tasks(self, snapshot_id: int) -> dict[str, FileScanTask]:
+        """What PyIceberg would read for a snapshot, by the path of the data file."""
+        planned = self.table.scan(snapshot_id=snapshot_id).plan_files()
+        return {task.file.file_path: task for task in planned}
+
+    def _listed(self, snapshot: Snapshot) -> Iterator[ManifestFile]:
+        from pyiceberg.manifest import read_manifest_list
+
+        # Not by way of the snapshot, which takes the rows of manifests it knows from other lists.
+        return read_manifest_list(self.table.io.new_input(snapshot.manifest_list))
+
+    def _manifest(self, manifest: ManifestFile) -> IcebergManifest:
+        from pyiceberg.manifest import ManifestContent
+
+        spec = self.table.metadata.specs()[manifest.partition_spec_id]
+        columns = [part.source_id for part in spec.fields]
+        entries = [entry.data_file for entry in manifest.fetch_manifest_entry(self.table.io)]
+        is_data = manifest.content == ManifestContent.DATA
+        return IcebergManifest(
+            path=manifest.manifest_path,
+            files=tuple(_file(one, columns) for one in entries) if is_data else (),
+            deleted_rows=0 if is_data else sum(one.record_count for one in entries),
+            stated_files=_sum(manifest.added_files_count, manifest.existing_files_count)
+            if is_data
+            else None,
+            stated_rows=_sum(manifest.added_rows_count, manifest.existing_rows_count)
+            if is_data
+            else None,
+            summaries=dict(zip(columns, manifest.partitions or (), strict=False)),
+        )
+
+
+def _file(found: DataFile, columns: list[int]) -> IcebergFile:
+    return IcebergFile(
+        path=found.file_path,
+        size=found.file_size_in_bytes,
+        record_count=found.record_count,
+        partition={column: found.partition[place] for place, column in enumerate(columns)},
+        value_counts=dict(found.value_counts or {}),
+        null_value_counts=dict(found.null_value_counts or {}),
+        lower_bounds=dict(found.lower_bounds or {}),
+        upper_bounds=dict(found.upper_bounds or {}),
+    )
+
+
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+def _pyiceberg() -> tuple[Any, Any]:
+    try:
+        from pyiceberg import manifest
+        from pyiceberg.table import StaticTable
+    except ImportError as error:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            "Verifying a twin needs PyIceberg.",
+            why="the Iceberg side is read by it, and it is not installed",
+            fix="pip install 'twinlake[catalogs]'",
+        ) from error
+    return StaticTable, manifest

@@ -1,0 +1,103 @@
+"""Content hashes of the rows of files, on both sides.
+
+The hash of a file does not depend on the order of its rows: it is the sum of the hashes of the
+rows. Both tasks are values, so that an executor may send them to other machines.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.table.file_rows import FileRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from twinlake.actions import AddFile, Metadata
+    from twinlake.storage import Store
+
+__all__ = ["Content", "DeltaContent", "IcebergContent"]
+
+_BITS: Final = 1 << 128
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The rows of a file in sum, or why they could not be read."""
+
+    rows: int = 0
+    hash: int = 0
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return self.problem or f"{self.rows} rows, content {self.hash:032x}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaContent:
+    """Reads a file as the Delta side says."""
+
+    store: Store
+
+    def __call__(self, item: tuple[Metadata, AddFile]) -> Content:
+        """The content of a file under the metadata of a version."""
+        metadata, add = item
+        try:
+            return _content(FileRows(self.store, metadata).rows(add))
+        except Exception as error:
+            # Damage may show as anything; the report has to go on to the other files.
+            return Content(problem=f"{type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergContent:
+    """Reads a file as PyIceberg does."""
+
+    metadata: Any
+    io: Any
+
+    def __call__(self, item: tuple[Any, Any]) -> Content:
+        """The content that a scan task of PyIceberg's gives under a schema."""
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        schema, task = item
+        try:
+            scan = ArrowScan(self.metadata, self.io, schema, AlwaysTrue())
+            return _content(scan.to_table([task]).to_pylist())
+        except Exception as error:
+            return Content(problem=f"{type(error).__name__}: {error}")
+
+
+def _content(rows: Iterable[Any]) -> Content:
+    count = total = 0
+    for row in rows:
+        count += 1
+        text = repr(_plain(row)).encode("utf-8", "surrogatepass")
+        total += int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
+    return Content(count, total % _BITS)
+
+
+def _plain(value: Any) -> Any:
+    """A value in the one form that compares, whichever reader it came from."""
+    match value:
+        case dict():
+            return {name: _plain(value[name]) for name in sorted(value)}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case dt.datetime():
+            is_local = value.tzinfo is None
+            return value.isoformat() if is_local else value.astimezone(dt.UTC).isoformat()
+        case Decimal():
+            return str(value)
+        case float() if math.isnan(value):
+            return "NaN"
+        case bytearray() | memoryview():
+            return bytes(value)
+        case _:
+            return value

@@ -1,0 +1,71 @@
+"""Keeping the Iceberg metadata of tables up, whoever writes them.
+
+A look at a table that did not change asks the store for one object: the next commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.log import commit_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from twinlake.iceberg import Synced
+    from twinlake.table.table import Table
+
+__all__ = ["Watched"]
+
+#: So often a table is opened even without a next commit: it may have been replaced by another.
+_WHOLE_LOOK: Final = 100
+_LONGEST_PAUSE: Final = 32
+
+
+class Watched:
+    """One table to keep up with, from look to look."""
+
+    def __init__(self, open_table: Callable[[], Table], spark: Any = None) -> None:
+        self._open = open_table
+        self._spark = spark
+        self._table: Table | None = None
+        self._looks = 0
+        self._failures = 0
+        self._pause = 0
+
+    @property
+    def table(self) -> Table | None:
+        """The table as the last conversion saw it; None before, and after a failure."""
+        return self._table
+
+    def look(self) -> Synced | None:
+        """Convert what came since the last look; None if nothing did.
+
+        After a failure looks are left out, more of them the more fail in a row.
+        """
+        if self._pause:
+            self._pause -= 1
+            return None
+        if self._table is not None and not self._may_be_new(self._table):
+            return None
+        try:
+            done = self._convert()
+        except Exception:
+            self._table = None
+            self._pause = min(2**self._failures - 1, _LONGEST_PAUSE)
+            self._failures += 1
+            raise
+        self._failures = 0
+        return done
+
+    def _may_be_new(self, table: Table) -> bool:
+        self._looks += 1
+        if self._looks % _WHOLE_LOOK == 0:
+            return True
+        return table.snapshot.store.head(commit_key(table.version + 1)) is not None
+
+    def _convert(self) -> Synced:
+        table = self._open()
+        done = table.iceberg.sync(self._spark)
+        self._table = table
+        return done
