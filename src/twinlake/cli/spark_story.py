@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.cli.compat_story import compat_story
+from twinlake.cli.iceberg_story import iceberg_story
 from twinlake.cli.output import error_lines
 from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose, View
 from twinlake.errors import Code, UserError
@@ -30,7 +31,7 @@ _CODE: Final = {
 
 
 def spark_story(folder: Path) -> Iterator[View]:
-    """A million rows written, merged and deleted, then a table made fit for Iceberg writers."""
+    """A million rows written, merged and deleted, then a table that becomes Iceberg's as well."""
     from twinlake.spark.local_session import local_session
 
     try:
@@ -44,6 +45,7 @@ def spark_story(folder: Path) -> Iterator[View]:
     try:
         yield from _steps(spark, str(folder / "sales"))
         yield from compat_story(spark, folder)
+        yield from iceberg_story(spark, folder)
     finally:
         session.__exit__(None, None, None)
 

@@ -101,6 +101,10 @@ def test_a_table_that_breaks_rules_is_upgraded(steps: dict[str, dict[str, Any]])
     assert steps["compat_clean"]["rows"] == 9_000
 
 
+def test_pyiceberg_reads_the_same_rows_at_both_versions(steps: dict[str, dict[str, Any]]) -> None:
+    assert steps["iceberg"]["iceberg"] == steps["iceberg"]["delta"] == [9_000, 4_000]
+
+
 def test_the_screen_shows_the_lines_and_keeps_to_100_columns(tmp_path: Path) -> None:
     text = lines("demo", "--keep", tmp_path / "kept")
     assert '  {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}' in text
