@@ -150,6 +150,9 @@ class Side:
             self.fallbacks += 1
             self.spark.conf.set(WRITER, "auto")
             does(call)
+        finally:
+            # Other tests share the session.
+            self.spark.conf.unset(WRITER)
 
 
 @dataclass(frozen=True)

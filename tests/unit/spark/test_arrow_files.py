@@ -219,6 +219,29 @@ def test_partition_columns_are_in_the_file_where_rules_want_them(
     assert "p" not in json.loads(add.stats or "")["minValues"]
 
 
+def test_floating_columns_have_no_dictionary(tmp_path: Path) -> None:
+    batch = pa.record_batch(
+        {
+            "id": pa.array([1, 1]),
+            "d.d": pa.array([-0.0, -0.0]),
+            "l": pa.array([[1.5], [1.5]], pa.list_(pa.float32())),
+            "t": pa.array([["x"], ["x"]]),
+        }
+    )
+
+    where = target(tmp_path, "id LONG, `d.d` DOUBLE, l ARRAY<FLOAT>, t ARRAY<STRING>")
+    (add,) = write(where, batch)
+
+    group = pq.read_metadata(tmp_path / decode_path(add.path)).row_group(0)
+    found = [group.column(index) for index in range(group.num_columns)]
+    assert {c.path_in_schema.partition(".list")[0]: c.has_dictionary_page for c in found} == {
+        "id": True,
+        "d.d": False,
+        "l": False,
+        "t": True,
+    }
+
+
 def test_every_node_has_its_field_id(tmp_path: Path) -> None:
     where = target(
         tmp_path,

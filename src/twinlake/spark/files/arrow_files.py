@@ -105,6 +105,7 @@ class PartFiles:
         columns = Struct(self._layout.columns)
         self._columns = schema_to_arrow(columns, field_ids=self._layout.field_ids)
         self._schema = pa.schema([self._columns.field(i) for i in self._layout.kept])
+        self._dictionaries = _with_dictionary(self._schema)
         self._stats = (
             StatsColumns.of(target.metadata, target.protocol, clustering=target.clustering)
             if target.stats
@@ -237,6 +238,7 @@ class _File:
             files._schema,
             version="2.6",
             compression=files._compression,
+            use_dictionary=files._dictionaries,
             # Otherwise Arrow types are kept beside the Parquet ones and readers may differ.
             store_schema=False,
             store_decimal_as_integer=True,
@@ -341,6 +343,19 @@ def _groups(keys: list[pa.Array]) -> tuple[pa.Array | None, list[int]]:
     order = pc.sort_indices(codes)
     runs = pc.run_end_encode(codes.take(order), run_end_type=pa.int64())
     return order, runs.run_ends.to_pylist()
+
+
+def _with_dictionary(schema: pa.Schema) -> list[str]:
+    """The leaf columns that may have a dictionary: all but floats and doubles.
+
+    Spark's reader looks filters up in dictionaries bit by bit. Where all zeros of a file are
+    negative it does not find 0.0 there, skips the file and loses rows that are equal to it.
+    """
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    leaves = (columns.column(index) for index in range(len(columns)))
+    return [leaf.path for leaf in leaves if leaf.physical_type not in ("FLOAT", "DOUBLE")]
 
 
 def _partition_text(value: pa.Scalar, field: Any) -> str | None:
