@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 __all__ = [
@@ -239,8 +239,10 @@ class Model:
         return tuple(next(iter(self.initial())).shared)
 
     def parameters(self) -> Mapping[str, Any]:
-        """What configures the model, for reports."""
-        return {}
+        """What configures the model, for reports: its fields, where it is a dataclass."""
+        if not is_dataclass(self):
+            return {}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def interchangeable(self) -> tuple[tuple[Hashable, ...], ...]:
         """Groups of data values that the model treats alike, such as colours."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import Failure, Model, ModelError, Next, Role, Start, action, always
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterator
 
 __all__ = ["ACCEPTS_INCOMPLETE", "CLEANS_TOO_EARLY", "CLEANS_TO_NEWEST", "Checkpoints"]
 
@@ -60,10 +60,6 @@ class Checkpoints(Model):
     def roles(self) -> tuple[Role, ...]:
         """One of each."""
         return tuple(Role(name=name) for name in ("Committer", "Checkpointer", "Cleaner"))
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def initial(self) -> Iterator[Start]:
         """Version 0, and its entry."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from twinlake.verify.checker import (
     Failure,
@@ -39,7 +39,7 @@ from twinlake.verify.models.delta.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterator
 
 __all__ = ["DeltaLog"]
 
@@ -79,10 +79,6 @@ class DeltaLog(Model):
     def roles(self) -> tuple[Role, ...]:
         """The writers."""
         return (Role(name="Writer", count=self.writers),)
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def interchangeable(self) -> tuple[tuple[Hashable, ...], ...]:
         """The values of col2. Those of col1 are told apart by their place in the history."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import Failure, Model, ModelError, Next, Role, Start, action, always
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["KEEPS_BASE_IDS", "NEW_IDS_ON_REWRITE", "RowTracking"]
 
@@ -71,10 +71,6 @@ class RowTracking(Model):
     def roles(self) -> tuple[Role, ...]:
         """The writers."""
         return (Role(name="Writer", count=self.writers),)
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def initial(self) -> Iterator[Start]:
         """An empty table."""

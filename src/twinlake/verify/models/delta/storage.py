@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
@@ -18,7 +18,7 @@ from twinlake.verify.checker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["BLIND_OVERWRITE", "GIVE_UP", "NON_ATOMIC", "RETRY_BLINDLY", "LogStore"]
 
@@ -76,10 +76,6 @@ class LogStore(Model):
     def roles(self) -> tuple[Role, ...]:
         """The writers."""
         return (Role(name="Writer", count=self.writers),)
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def initial(self) -> Iterator[Start]:
         """An empty log, nothing reported."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
@@ -18,7 +18,7 @@ from twinlake.verify.checker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterator
 
 __all__ = ["NO_GRACE", "Vacuum", "safe_retention"]
 
@@ -84,10 +84,6 @@ class Vacuum(Model):
     def roles(self) -> tuple[Role, ...]:
         """One of each."""
         return tuple(Role(name=name) for name in ("Writer", "Reader", "Vacuum", "Clock"))
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def initial(self) -> Iterator[Start]:
         """A table of one file."""

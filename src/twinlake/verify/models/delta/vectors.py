@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
@@ -18,7 +18,7 @@ from twinlake.verify.checker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["PATH_ONLY", "REPLACES_VECTOR", "ConcurrentVectors"]
 
@@ -78,10 +78,6 @@ class ConcurrentVectors(Model):
     def roles(self) -> tuple[Role, ...]:
         """The writers."""
         return (Role(name="Writer", count=self.writers),)
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def initial(self) -> Iterator[Start]:
         """Some full files without vectors."""

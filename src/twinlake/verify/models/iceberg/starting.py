@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from twinlake.verify.checker import Model, ModelError, Next, Role, Start, action
@@ -102,10 +102,6 @@ class Operations(Model):
     def roles(self) -> tuple[Role, ...]:
         """The writers; catalog and object store do nothing of themselves."""
         return (Role(name="Writer", count=self.writers),)
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def interchangeable(self) -> tuple[tuple[Hashable, ...], ...]:
         """Ids, and the values of each column: the model only ever compares them."""
