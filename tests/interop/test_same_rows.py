@@ -16,10 +16,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.support.scale import is_full_scale, scale
-from tests.support.two_engines import Engines
-from tests.support.workloads import random_start, random_step
+from tests.support.two_engines import Engines, replay
+from tests.support.workloads import Rows, Start, Step, Update, Write, random_start, random_step
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from random import Random
 
     from pyspark.sql import SparkSession
@@ -31,6 +32,52 @@ _TRIES = 10
 _PARTS = scale(1, 20)
 _WORKLOADS = 15
 """How many there are in each part."""
+
+_FEED = {"delta.enableChangeDataFeed": "true"}
+_MAPPED_FEED = {**_FEED, "delta.columnMapping.mode": "name"}
+_ONCE: dict[str, tuple[Start, list[Step]]] = {
+    "a feed of changes made while the table was partitioned": (
+        Start(
+            columns="`id` BIGINT, `p` TIMESTAMP_NTZ, `q` DOUBLE",
+            partition_by=("p", "q"),
+            properties={"delta.enableDeletionVectors": "true", **_FEED},
+            rows=Rows(seed=2343, count=7),
+        ),
+        [
+            Update(set={"`q`": "-`q`"}, where="`id` <> 10"),
+            Write(
+                rows=Rows(seed=5475, count=3, columns="`id` BIGINT, `p` TIMESTAMP_NTZ, `r` FLOAT"),
+                mode="overwrite",
+                overwrite_schema=True,
+            ),
+        ],
+    ),
+    "columns that need a feature and would break the feed": (
+        Start(columns="`c` BOOLEAN, `id` BIGINT", properties=_MAPPED_FEED),
+        [
+            Write(rows=Rows(seed=1116, count=4)),
+            Write(
+                rows=Rows(seed=4136, count=4, columns="`id` BIGINT, `at` TIMESTAMP_NTZ"),
+                mode="overwrite",
+                overwrite_schema=True,
+            ),
+        ],
+    ),
+    "null for a column that has to have a value": (
+        Start(columns="`id` BIGINT NOT NULL, `a` BIGINT", rows=Rows(seed=5204, count=6)),
+        [Update(set={"`id`": "null"})],
+    ),
+}
+"""What random workloads found once, cut down."""
+
+
+@pytest.mark.parametrize(("start", "steps"), list(_ONCE.values()), ids=list(_ONCE))
+def test_workloads_that_once_disagreed(
+    delta_spark: SparkSession, tmp_path: Path, start: Start, steps: list[Step]
+) -> None:
+    engines = replay(delta_spark, tmp_path, start, steps)
+    assert engines.versions
+    engines.finish()
 
 
 @pytest.mark.parametrize("part", range(_PARTS))

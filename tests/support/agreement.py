@@ -46,8 +46,11 @@ __all__ = [
 _VARYING = re.compile(r"TimeMs$|Bytes|[sS]ize|DurationMs|ChangeFile")
 #: Metrics that hang on which rows share a file, as those of restored and packed files do.
 _LAYOUT = re.compile(r"Files|Copied|Vectors|Partitions|Batches|ZCube|Directories")
-#: What Spark's SQL finds wrong with an ALTER before Delta sees it, and what Delta calls it.
-_SAID_BY_SPARK = {"FIELD_ALREADY_EXISTS": "DELTA_DUPLICATE_COLUMNS_FOUND"}
+#: What Spark finds wrong with an ALTER or an UPDATE before Delta sees it, and what Delta calls it.
+_SAID_BY_SPARK = {
+    "FIELD_ALREADY_EXISTS": "DELTA_DUPLICATE_COLUMNS_FOUND",
+    "NOT_NULL_ASSERT_VIOLATION": "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+}
 _NAMED = re.compile(r"\[([A-Z][A-Z0-9]*_[A-Z0-9_]+)")
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 

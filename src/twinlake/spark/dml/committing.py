@@ -70,6 +70,8 @@ def commit_change(
         return None
     if metadata is not None and changed:
         if actions:
+            # Features that the columns lack are told first, as in Delta.
+            table.protocol.upgraded_for(metadata, policy=chosen.policy)
             _refuse_broken_feed(table.metadata, metadata, operation)
         transaction.update_metadata(metadata)
     result = transaction.add(*actions).commit(metrics=metrics)

@@ -37,13 +37,16 @@ _ROW_ID_FIELD_IDS: Final = (2147483540, 2147483539)
 _MATERIALISING: Final = (
     "delta.enableMaterializePartitionColumnsFeature",
     "delta.writePartitionColumnsToParquet",
+    "delta.enableChangeDataFeed",
 )
 
 
 def must_materialise(metadata: Metadata, protocol: Protocol | None = None) -> bool:
     """Whether files hold the partition columns too.
 
-    Delta protocol, Iceberg Compatibility and Materialize Partition Columns.
+    Delta protocol, Iceberg Compatibility and Materialize Partition Columns. So do those of tables
+    with a change feed: Delta Spark reads old changes as the newest metadata says, and once a table
+    is no longer partitioned it looks for all columns in the files, where it writes them itself.
 
     >>> from twinlake.protocol import Metadata
     >>> must_materialise(Metadata(configuration={"delta.enableIcebergCompatV2": "true"}))
