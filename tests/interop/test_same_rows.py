@@ -67,6 +67,15 @@ _ONCE: dict[str, tuple[Start, list[Step]]] = {
         Start(columns="`id` BIGINT NOT NULL, `a` BIGINT", rows=Rows(seed=5204, count=6)),
         [Update(set={"`id`": "null"})],
     ),
+    "one partition of days before 1582": (
+        Start(
+            columns="`id` BIGINT, `d` DATE, `at` TIMESTAMP",
+            partition_by=("d", "at"),
+            properties={"delta.columnMapping.mode": "name"},
+            rows=Rows(seed=5204, count=6),
+        ),
+        [Update(set={"`d`": "DATE'0001-02-03'", "`at`": "TIMESTAMP'1000-01-01 01:02:03.456'"})],
+    ),
 }
 """What random workloads found once, cut down."""
 

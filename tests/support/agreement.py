@@ -206,7 +206,7 @@ def file_facts(table: Table, folder: Path) -> dict[Any, dict[str, Any]]:
 
 def _rows_within(file: Path, named: Mapping[str, str]) -> tuple[str, ...]:
     """The rows of a file, of nested values only whether they are null."""
-    held = pq.ParquetFile(file).read()
+    held = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
     columns = {
         named[column.name]: _spelt_alike(held[index]).to_pylist()
         for index, column in enumerate(held.schema)

@@ -8,7 +8,7 @@ Spark still prunes them; where files have no ids, they are read by physical name
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -189,7 +189,8 @@ def _constant(value: Any, field: StructField) -> Column:
     """A partition value as a literal of the column's type."""
     kind = spark_type(Struct((visible_field(field),)))[0].dataType
     plain = value.as_py() if hasattr(value, "as_py") else value
-    if isinstance(plain, datetime) and plain.tzinfo is None:
-        # As an object it would be an instant in this process's zone.
-        plain = plain.isoformat(" ")
+    if isinstance(plain, date):
+        # As text. Objects go through Java's old calendar, which moves days before 1582 and knows
+        # no years of three digits; without a zone they would be instants in this process's zone.
+        plain = str(plain)
     return F.lit(plain).cast(kind)
