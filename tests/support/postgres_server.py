@@ -1,7 +1,8 @@
 """A real PostgreSQL server on a free loopback port, in a temporary folder.
 
 The server is the machine's own, or the one that ``make postgres`` puts below ``.tools``, where the
-driver is as well. PostgreSQL refuses to run as root, so root starts it as somebody else.
+driver is as well. PostgreSQL refuses to run as root, so root starts it as somebody else, who may
+not be able to read the folder of this project: then the server is copied to where he can.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _PROJECT = Path(__file__).resolve().parents[2]
 TOOLS = _PROJECT / ".tools" / "postgres"
 _START_SECONDS = 60.0
 _OTHERS = ("postgres", "nobody")
+_NOBODY = 65534
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +70,12 @@ def find_driver() -> bool:
 @contextlib.contextmanager
 def postgres_server(binaries: Path) -> Iterator[PostgresServer]:
     """Start the server, and stop it at the end."""
-    root = Path(tempfile.mkdtemp(prefix="twinlake-pg-"))
+    as_user = _other_user()
+    root = _own_folder(as_user)
     data, log_path, port = root / "data", root / "server.log", _free_port()
-    as_user = _other_user(root)
     try:
+        if not _runs([str(binaries / "postgres"), "--version"], as_user):
+            binaries = _copied(binaries, root)
         initdb = [str(binaries / "initdb"), "-D", str(data), "-U", "lake", "-A", "trust", "-N"]
         subprocess.run(initdb, check=True, capture_output=True, cwd=root, **as_user)
         command = [str(binaries / "postgres"), "-D", str(data), "-p", str(port)]
@@ -95,14 +99,45 @@ def postgres_server(binaries: Path) -> Iterator[PostgresServer]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _other_user(root: Path) -> dict[str, Any]:
-    """The arguments of Popen that leave root, who hands over the folder."""
+def _other_user() -> dict[str, Any]:
+    """The arguments of Popen by which root leaves off being root."""
     if os.geteuid() != 0:
         return {}
-    known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    user = next(known[name] for name in _OTHERS if name in known)
-    os.chown(root, user.pw_uid, user.pw_gid)
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    known = {entry.pw_name: (entry.pw_uid, entry.pw_gid) for entry in pwd.getpwall()}
+    user, group = next((known[name] for name in _OTHERS if name in known), (_NOBODY, _NOBODY))
+    return {"user": user, "group": group, "extra_groups": []}
+
+
+def _own_folder(as_user: dict[str, Any]) -> Path:
+    """A new folder of the user's own, in a place that he can get to."""
+    places = dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp"))
+    within = (one for one in places if _runs(["/bin/sh", "-c", 'cd "$0"', one], as_user))
+    root = Path(tempfile.mkdtemp(prefix="twinlake-pg-", dir=next(within, None)))
+    if as_user:
+        os.chown(root, as_user["user"], as_user["group"])
+    return root
+
+
+def _runs(command: list[str], as_user: dict[str, Any]) -> bool:
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, cwd="/", **as_user)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def _copied(binaries: Path, root: Path) -> Path:
+    """The server in a folder that its user can read, with all that it finds beside it."""
+    installed = binaries.parent
+    # Packages of Python have the libraries that came with them in a folder beside their own.
+    top = next((one for one in installed.parents[:2] if any(one.glob("*.libs"))), installed.parent)
+    for path in (installed, *top.glob("*.libs")):
+        target = root / "server" / path.relative_to(top)
+        shutil.copytree(path, target, symlinks=True)
+    for path in (root / "server", *(root / "server").rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755)
+    return root / "server" / binaries.relative_to(top)
 
 
 def _free_port() -> int:
