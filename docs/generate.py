@@ -177,11 +177,13 @@ def compat_page() -> str:
         "what differs from the version before, `commit` what the log says of files, `footer` the",
         "data files themselves. A flag that is absent, or anything but `true`, is off.",
         "",
-        "*Profiles*: who reads the rule in another way, and who does not know it. The profile",
-        f"`spec` is the default; `{PROFILE_KEY}` stores the one of a table.",
+        "*Profiles*: who reads the rule in another way ([how](#other-readings)), and who does",
+        f"not know it. The profile `spec` is the default; `{PROFILE_KEY}` stores",
+        "the one of a table.",
     ]
     for compat in COMPATS.values():
         lines += ["", *_compat(compat)]
+    lines += ["", *_other_readings()]
     lines += ["", "## Numbers without a rule", "", "| id | why |", "|---|---|"]
     lines += [f"| {name} | {_cell(why)} |" for name, why in NOT_RULES.items()]
     return "\n".join(lines)
@@ -202,11 +204,51 @@ def _compat(compat: Any) -> Iterator[str]:
             yield f"| {rule.id} | {rule.scope} | {' | '.join(map(_cell, cells))} |"
 
 
+def _other_readings() -> Iterator[str]:
+    """What each reading that is not the specification's looks at, in the words of its code."""
+    from twinlake.compat import RULES
+
+    found: dict[tuple[str, str], list[str]] = {}
+    for rule in RULES:
+        for profile, check in sorted(rule.profiles.items()):
+            if check is not None:
+                words = inspect.cleandoc(check.__doc__ or "")
+                found.setdefault((str(profile), words), []).append(rule.id)
+    yield from ("## Other readings", "", "| rules | profile | what it looks at |", "|---|---|---|")
+    for (reader, words), rules in found.items():
+        yield f"| {', '.join(rules)} | {reader} | {_cell(words)} |"
+
+
 def _readings(rule: Any) -> str:
     return "; ".join(
         f"{profile}: {'not asked' if check is None else 'another reading'}"
         for profile, check in sorted(rule.profiles.items())
     )
+
+
+def model_page() -> str:
+    """The catalogue of models: every configuration and what it shows."""
+    from twinlake.verify.models.catalogue import CATALOGUE
+
+    lines = [
+        "# Models",
+        "",
+        "What `twinlake verify all` checks. A *safe* configuration is explored to the end and",
+        "everything holds. A *mutant* has a deliberate mistake, and a property fails; a *control*",
+        "has a change that looks like one and is harmless. A *finding* is as designed and breaks",
+        "a property all the same. *Steps* is the length of the shortest path to the failure.",
+    ]
+    for extension in CATALOGUE:
+        lines += ["", f"## {extension.format.capitalize()}: {extension.name}", "", extension.shows]
+        lines += ["", "| kind | configuration | breaks | steps |", "|---|---|---|---|"]
+        lines += [_model_row(one) for one in extension.cases]
+    return "\n".join(lines)
+
+
+def _model_row(case: Any) -> str:
+    shows = f"<br>{case.shows}" if case.shows else ""
+    broken = f"`{case.violates}`" if case.violates else ""
+    return f"| {case.kind} | {_cell(case.name + shows)} | {broken} | {case.steps or ''} |"
 
 
 def _cell(text: str) -> str:
@@ -218,6 +260,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "compat-rules.md": compat_page,
     "errors.md": error_page,
     "features.md": feature_page,
+    "models.md": model_page,
     "properties.md": property_page,
     "spark.md": spark_page,
 }

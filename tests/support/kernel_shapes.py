@@ -14,7 +14,6 @@ __all__ = [
     "Test",
     "default_only_java_takes",
     "default_only_sql_takes",
-    "has_blanks",
     "has_field_with",
     "has_incomplete_ids",
     "identity_goes_unseen",
@@ -42,12 +41,6 @@ def supports(draft: Draft | None, *names: str) -> bool:
 def is_on(draft: Draft, key: str) -> bool:
     """Whether the switch is true in any case of its letters."""
     return draft.configuration.get(key, "").lower() == "true"
-
-
-def has_blanks(draft: Draft, key: str) -> bool:
-    """The switch is true with blanks around it."""
-    found = draft.configuration.get(key, "")
-    return found != found.strip() and found.strip().lower() == "true"
 
 
 def mode_in_other_case(draft: Draft) -> bool:

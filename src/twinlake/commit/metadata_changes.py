@@ -42,7 +42,7 @@ class AllowedProperty:
 
 
 def _turned_on(_old: str | None, new: str) -> bool:
-    return new.strip().lower() == "true"
+    return new.lower() == "true"
 
 
 def _anything(_old: str | None, _new: str) -> bool:

@@ -49,7 +49,7 @@ _PROTOCOL: Final = (
         fix="Set delta.columnMapping.mode to name; new tables may take id.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={
-            SPARK: properties.mode_is("name", "id", any_case=True),
+            SPARK: spark.mode_is("name", "id"),
             KERNEL: kernel.mode_is("name", "id"),
         },
     ),
@@ -61,7 +61,6 @@ _PROTOCOL: Final = (
         reason="The versions ask for contradicting things.",
         fix="Set the property of the version you do not want to false in the same step.",
         subclass="VERSION_MUTUAL_EXCLUSIVE",
-        profiles={KERNEL: kernel.other_versions_are_off},
     ),
     *rows(
         "05",

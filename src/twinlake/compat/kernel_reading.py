@@ -13,7 +13,6 @@ from twinlake.compat.facts import schema_facts
 from twinlake.compat.java_literals import is_java_literal_of
 from twinlake.compat.map_keys import matched_fields
 from twinlake.compat.property_rules import (
-    CHANGE_DATA_FEED_KEY,
     ROW_TRACKING,
     ROW_TRACKING_KEY,
     mode_finding,
@@ -53,11 +52,10 @@ if TYPE_CHECKING:
 
     from twinlake.compat.facts import FieldFact
     from twinlake.compat.rule import Case, Check
-    from twinlake.protocol import Metadata, Protocol
+    from twinlake.protocol import Protocol
 
 __all__ = [
     "base_is_on",
-    "change_data_feed_is_off",
     "column_mapping_is_readable",
     "defaults_are_literals",
     "deletion_vectors_are_unsupported",
@@ -69,13 +67,11 @@ __all__ = [
     "no_generated_columns",
     "no_identity_columns",
     "no_invariants",
-    "other_versions_are_off",
     "partition_types",
     "physical_names",
     "promise_comes_first",
     "promise_is_kept",
     "promise_stays_as_it_is",
-    "row_tracking_is_off",
     "row_tracking_is_on",
     "type_changes_suit_iceberg",
     "types_are_known",
@@ -84,11 +80,6 @@ __all__ = [
 #: What the kernel allows beyond the list of the protocol.
 _TOLERATED: Final = frozenset(("checkpointProtection", "typeWidening-preview", "catalogManaged"))
 _IDENTITY: Final = (IDENTITY_START_KEY, IDENTITY_STEP_KEY, IDENTITY_EXPLICIT_KEY)
-
-
-def _flag(metadata: Metadata, key: str) -> bool:
-    """Java's reading of a boolean: any spelling of true, but no blanks around it."""
-    return metadata.get(key).lower() == "true"
 
 
 def _reader_supports(protocol: Protocol, name: str, legacy: int = 3) -> bool:
@@ -117,9 +108,10 @@ def column_mapping_is_readable(case: Case) -> Iterator[Finding]:
 
 
 def mode_is(*modes: str) -> Check:
-    """The mode, in any case of its letters."""
+    """Column mapping is in one of the modes."""
 
     def check(case: Case) -> Iterator[Finding]:
+        """The mode in any case of its letters; a new or replaced table may leave it open."""
         if case.subject.metadata.get(MODE_KEY).lower() not in modes and not _is_set_up(
             case, MODE_KEY
         ):
@@ -128,26 +120,16 @@ def mode_is(*modes: str) -> Check:
     return check
 
 
-def other_versions_are_off(case: Case) -> Iterator[Finding]:
-    """The other two versions are off."""
-    for other in COMPATS.values():
-        is_other = not other.is_writer and other is not case.compat
-        if is_other and _flag(case.subject.metadata, other.key):
-            yield property_finding(case, other.key, "false", "but only one version can be on")
-
-
 def base_is_on(case: Case) -> Iterator[Finding]:
-    """The promise below is on."""
+    """The promise below is on; a new or replaced table may leave it open."""
     base = COMPATS[case.compat.base or ""]
-    if not _flag(case.subject.metadata, base.key) and not _is_set_up(case, base.key):
+    if not case.subject.metadata.flag(base.key) and not _is_set_up(case, base.key):
         yield property_finding(case, base.key, "true", f"and {case.compat} stands on {base}")
 
 
 def row_tracking_is_on(case: Case) -> Iterator[Finding]:
-    """Row tracking is on and listed."""
-    if not _flag(case.subject.metadata, ROW_TRACKING_KEY) and not _is_set_up(
-        case, ROW_TRACKING_KEY
-    ):
+    """Row tracking is on, or left open by a new or replaced table, and listed for writers."""
+    if not case.subject.metadata.flag(ROW_TRACKING_KEY) and not _is_set_up(case, ROW_TRACKING_KEY):
         yield property_finding(case, ROW_TRACKING_KEY, "true", f"and {case.compat} needs it")
     if ROW_TRACKING not in (case.subject.protocol.writer_features or ()):
         yield Finding(
@@ -156,18 +138,6 @@ def row_tracking_is_on(case: Case) -> Iterator[Finding]:
             wanted="listed in writerFeatures",
             message=f"feature {ROW_TRACKING} is missing, and {case.compat} needs it",
         )
-
-
-def _off(key: str) -> Check:
-    def check(case: Case) -> Iterator[Finding]:
-        if _flag(case.subject.metadata, key):
-            yield property_finding(case, key, "false", f"and {case.compat} does not allow it")
-
-    return check
-
-
-change_data_feed_is_off: Final = _off(CHANGE_DATA_FEED_KEY)
-row_tracking_is_off: Final = _off(ROW_TRACKING_KEY)
 
 
 def deletion_vectors_are_unsupported(case: Case) -> Iterator[Finding]:
@@ -197,10 +167,11 @@ def disallowed_features(case: Case) -> Iterator[Finding]:
 
 
 def types_are_known(version: int) -> Check:
-    """Types on the list. Collations pass, except where the schema could not even be parsed."""
+    """Types on the list."""
     minded = is_outside(version)
 
     def check(case: Case) -> Iterator[Finding]:
+        """Types on the list. Collations pass, except on map keys, where no schema is parsed."""
         yield from types_outside(case, minded, "a type that the kernel knows")
         for path, name in collated_columns(case):
             if path[-1] == "key":
@@ -250,6 +221,7 @@ def type_changes_suit_iceberg(case: Case) -> Iterable[Finding]:
 
 def _no_key(keys: tuple[str, ...], what: str) -> Check:
     def check(case: Case) -> Iterator[Finding]:
+        """Columns at the top and within structs; what is below arrays and maps goes unseen."""
         for fact in schema_facts(case.subject.metadata).fields_with(*keys):
             # Below arrays and maps nobody looks.
             if not fact.in_collection:
@@ -278,10 +250,10 @@ def files_have_statistics(case: Case) -> Iterator[Finding]:
 def _switch(case: Case) -> tuple[bool, bool]:
     """Whether the promise was made before and is made now, on a table that is not replaced."""
     subject, key = case.subject, case.compat.key
-    now = _flag(subject.metadata, key)
+    now = subject.metadata.flag(key)
     if subject.before is None or subject.replaces:
         return now, now
-    return _flag(subject.before.metadata, key), now
+    return subject.before.metadata.flag(key), now
 
 
 def _switch_finding(case: Case, *, on: bool) -> Finding:
@@ -349,5 +321,11 @@ def _unequal_keys(
 
 
 def defaults_are_literals(case: Case) -> Iterator[Finding]:
-    """Defaults that Java can parse as a value of the type."""
+    """Defaults that Java's parsers take for a value of the type, which is more and less than SQL.
+
+    More: any text is a boolean, whatever begins and ends with a quote is text, NaN, Infinity and
+    hexadecimal floats are numbers, and moments need no quotes. Less: no NULL, no blanks, no suffix
+    of a number, no typed literal, moments only as ISO 8601 writes them, with a zone for a timestamp
+    and without one for a timestamp_ntz, and nothing at all for a byte.
+    """
     yield from bad_defaults(case, is_java_literal_of)

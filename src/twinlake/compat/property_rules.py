@@ -52,12 +52,11 @@ def mode_finding(case: Case, modes: Collection[str]) -> Finding:
     )
 
 
-def mode_is(*modes: str, any_case: bool = False) -> Check:
-    """Column mapping is in one of the modes, spelt as the protocol spells it or in any case."""
+def mode_is(*modes: str) -> Check:
+    """Column mapping is in one of the modes, spelt as the protocol spells it."""
 
     def check(case: Case) -> Iterator[Finding]:
-        found = case.subject.metadata.get(MODE_KEY)
-        if (found.lower() if any_case else found) not in modes:
+        if case.subject.metadata.get(MODE_KEY) not in modes:
             yield mode_finding(case, modes)
 
     return check

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twinlake.compat.property_rules import mode_finding
 from twinlake.compat.protocol_rules import DELETION_VECTORS, DELETION_VECTORS_KEY
 from twinlake.compat.rule import Finding
+from twinlake.schema import MODE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from twinlake.compat.rule import Case
+    from twinlake.compat.rule import Case, Check
 
-__all__ = ["deletion_vectors_are_and_were_off"]
+__all__ = ["deletion_vectors_are_and_were_off", "mode_is"]
+
+
+def mode_is(*modes: str) -> Check:
+    """Column mapping is in one of the modes."""
+
+    def check(case: Case) -> Iterator[Finding]:
+        """The mode in any case of its letters."""
+        if case.subject.metadata.get(MODE_KEY).lower() not in modes:
+            yield mode_finding(case, modes)
+
+    return check
 
 
 def deletion_vectors_are_and_were_off(case: Case) -> Iterator[Finding]:

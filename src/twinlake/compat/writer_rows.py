@@ -106,7 +106,6 @@ _PROPERTIES: Final = (
         reason=_UNSEEN,
         fix="Set delta.enableChangeDataFeed to false.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
-        profiles={KERNEL: kernel.change_data_feed_is_off},
     ),
     *rows(
         "13",
@@ -125,7 +124,6 @@ _PROPERTIES: Final = (
         reason="Iceberg v2 writers give rows no ids.",
         fix="Set delta.enableRowTracking to false, or use icebergWriterCompatV3.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
-        profiles={KERNEL: kernel.row_tracking_is_off},
     ),
 )
 

@@ -1,4 +1,8 @@
-"""Parsers for the text of property values; each raises ``ValueError`` with what it expected."""
+"""Parsers for the text of property values; each raises ``ValueError`` with what it expected.
+
+They take what Delta's own take: blanks around a switch, a number or a word are wrong there, around
+an interval or a size they are not.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ _LIMIT: Final = 2**63 - 1
 def boolean(value: str) -> bool:
     """``true`` or ``false``, in any case."""
     try:
-        return {"true": True, "false": False}[value.strip().lower()]
+        return {"true": True, "false": False}[value.lower()]
     except KeyError:
         raise ValueError("true or false") from None
 
@@ -39,10 +43,9 @@ def integer(low: int, high: int = _LIMIT) -> Callable[[str], int]:
     expected = f"a whole number of at least {low}"
 
     def parse(value: str) -> int:
-        clean = value.strip()
-        if not re.fullmatch(r"[+-]?\d{1,19}", clean, re.ASCII) or not low <= int(clean) <= high:
+        if not re.fullmatch(r"[+-]?\d{1,19}", value, re.ASCII) or not low <= int(value) <= high:
             raise ValueError(expected)
-        return int(clean)
+        return int(value)
 
     return parse
 
@@ -79,7 +82,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
     def parse(value: str) -> str:
         try:
-            return folded[value.strip().lower()]
+            return folded[value.lower()]
         except KeyError:
             raise ValueError(" or ".join(choices)) from None
 

@@ -137,9 +137,9 @@ class Metadata:
         return self.configuration.get(key, default)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A boolean configuration value."""
+        """A boolean configuration value: ``true`` in any case, and nothing else, is true."""
         text = self.configuration.get(key)
-        return default if text is None else text.strip().lower() == "true"
+        return default if text is None else text.lower() == "true"
 
     def with_configuration(
         self, changes: Mapping[str, str] | None = None, *, remove: Iterable[str] = ()

@@ -392,7 +392,7 @@ def _check_feature(name: str, status: str) -> _Problem | None:
             delta_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             code=Code.FEATURE_UNKNOWN,
         )
-    if status.strip().lower() not in {"supported", "enabled"}:
+    if status.lower() not in {"supported", "enabled"}:
         return _Problem(
             key,
             f"must be supported, not {status[:80]!r}",

@@ -68,7 +68,7 @@ class Steering:
             features=frozenset(
                 key.removeprefix(FEATURE_PREFIX) for key in asked if key.startswith(FEATURE_PREFIX)
             ),
-            ignore_defaults=asked.get(IGNORE_PROTOCOL_DEFAULTS, "").strip().lower() == "true",
+            ignore_defaults=asked.get(IGNORE_PROTOCOL_DEFAULTS, "").lower() == "true",
         )
 
     @classmethod

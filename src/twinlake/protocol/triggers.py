@@ -101,7 +101,7 @@ def non_empty(key: str) -> Predicate:
 
 def property_is(key: str, *values: str) -> Predicate:
     """A property has one of the values."""
-    return lambda metadata, _: metadata.get(key).strip().lower() in values
+    return lambda metadata, _: metadata.get(key).lower() in values
 
 
 def unless(name: str, test: Predicate) -> Predicate:

@@ -54,6 +54,17 @@ def test_cases_have_names_of_their_own() -> None:
     assert not twice
 
 
+def test_every_reading_says_what_it_looks_at() -> None:
+    # The reference page shows these words.
+    silent = [
+        f"{rule.id} {profile}"
+        for rule in RULES
+        for profile, check in rule.profiles.items()
+        if check is not None and not check.__doc__
+    ]
+    assert not silent
+
+
 def test_every_number_is_a_rule_or_says_why_not() -> None:
     wanted = {f"{prefix}-{n}" for prefix, numbers in NUMBERS.items() for n in numbers.split()}
     ids = [rule.id for rule in RULES]

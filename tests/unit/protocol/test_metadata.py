@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from twinlake.errors import Code, CorruptTable
-from twinlake.protocol import Metadata
+from twinlake.protocol import Metadata, extract_automatically_enabled_features
 from twinlake.schema import INTEGER, ColumnMappingMode, Struct, StructField
 
 WIRE: dict[str, Any] = {
@@ -80,6 +80,31 @@ def test_schema_is_parsed_once_and_shared_by_copies() -> None:
     assert metadata.schema is schema
     assert metadata.with_configuration({"a": "b"}).schema is schema
     assert metadata.with_schema(Struct()).schema == Struct()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [
+        ("true", True),
+        ("TRUE", True),
+        ("tRuE", True),
+        ("false", False),
+        # Delta Spark cannot read these, and the Java kernel takes them for false.
+        (" true", False),
+        ("true ", False),
+        ("true\n", False),
+        ("yes", False),
+        ("1", False),
+        ("", False),
+    ],
+    ids=repr,
+)
+def test_only_true_is_true(text: str, is_on: bool) -> None:
+    key = "delta.appendOnly"
+    metadata = Metadata(configuration={key: text})
+    assert metadata.flag(key) is is_on
+    assert metadata.flag(key, default=True) is is_on
+    assert ("appendOnly" in extract_automatically_enabled_features(metadata)) is is_on
 
 
 def test_flags_and_mapping_mode() -> None:

@@ -38,6 +38,10 @@ DAY = 86_400_000
         ({"owner": "", "x.Y": "z"}, {"owner": "", "x.Y": "z"}),
         ({"twinlake.note": "x"}, {"twinlake.note": "x"}),
         (
+            {"delta.logRetentionDuration": " interval 1 day "},
+            {"delta.logRetentionDuration": " interval 1 day "},
+        ),
+        (
             {"delta.universalFormat.enabledFormats": "iceberg"},
             {"delta.universalFormat.enabledFormats": "iceberg"},
         ),
@@ -51,6 +55,13 @@ def test_accepted(given: dict[str, object], stored: dict[str, str]) -> None:
     ("key", "value"),
     [
         ("delta.appendOnly", "yes"),
+        # Delta's own parsers of switches, numbers and words do not forgive blanks either.
+        ("delta.appendOnly", " true"),
+        ("delta.appendOnly", "false\n"),
+        ("delta.checkpointInterval", " 5"),
+        ("delta.columnMapping.mode", "id "),
+        ("delta.isolationLevel", " Serializable"),
+        ("delta.feature.rowTracking", " supported"),
         ("delta.checkpointInterval", "0"),
         ("delta.checkpointInterval", "ten"),
         ("delta.checkpointInterval", "1" * 5000),
@@ -141,6 +152,11 @@ def test_values_in_force() -> None:
     # A value that another writer stored wrongly does not make the table unreadable.
     broken = Metadata(configuration={"delta.checkpointInterval": "often"})
     assert property_value(broken, "delta.checkpointInterval") == 10
+    for text in (" true", "yes", ""):
+        broken = Metadata(configuration={"delta.appendOnly": text})
+        assert (
+            property_value(broken, "delta.appendOnly") is broken.flag("delta.appendOnly") is False
+        )
 
 
 @pytest.mark.parametrize("key", PROPERTIES)
