@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 
 from tests.support import workloads as w
 from tests.support.agreement import condition_of, row_differences, row_keys
+from tests.support.engine_steps import Side
 from tests.support.scale import scale
-from tests.support.two_engines import Side
 from twinlake import Table
 from twinlake.compat import COMPATS, VERSION_TAG
 from twinlake.errors import CompatViolation
