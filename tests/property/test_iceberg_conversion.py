@@ -32,6 +32,7 @@ from tests.support.local_engine import rows_of
 from tests.support.scale import scale
 from twinlake.actions import AddFile
 from twinlake.iceberg import Check, sync
+from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
 from twinlake.table import Table
 
 NUMBERS = (None, 0, -1, 7, 2**31 - 1, -(2**31))
@@ -68,7 +69,13 @@ def some(table: Table, chance: Random, most: int = 2) -> list[AddFile]:
 
 def append(table: Table, folder: Path, chance: Random) -> Table:
     adds = [new_file(table, folder, chance) for _ in range(chance.randint(1, 3))]
-    return table.commit("WRITE", adds, parameters={"mode": "Append"})
+    return table.commit("WRITE", adds, parameters={"mode": "Append"}, tags=own_id(chance))
+
+
+def own_id(chance: Random) -> dict[str, str] | None:
+    """Now and then the id of a client, which may be a wrong one, or one that was there before."""
+    own = chance.choice((None, None, "no number", "7", str(chance.getrandbits(63))))
+    return None if own is None else {SNAPSHOT_TAG: own}
 
 
 def delete(table: Table, _folder: Path, chance: Random) -> Table:
@@ -78,7 +85,8 @@ def delete(table: Table, _folder: Path, chance: Random) -> Table:
 def overwrite(table: Table, folder: Path, chance: Random) -> Table:
     gone = [add.remove(deletion_timestamp=now_ms()) for add in some(table, chance, 9)]
     adds = [new_file(table, folder, chance)]
-    return table.commit("WRITE", [*gone, *adds], parameters={"mode": "Overwrite"})
+    parameters = {"mode": "Overwrite"}
+    return table.commit("WRITE", [*gone, *adds], parameters=parameters, tags=own_id(chance))
 
 
 def restate(table: Table, _folder: Path, chance: Random) -> Table:

@@ -55,7 +55,7 @@ def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files:
     """
     try:
         for entry in fallen:
-            old = files.read_metadata(entry.metadata_file)
+            old = files.read_metadata(entry.metadata_file) if _has_expired(metadata) else None
             if old is not None:
                 gone = only_in(old.snapshots, _oldest(metadata, files), files)
                 left = old.properties.get(LEFTOVERS, "")
@@ -63,6 +63,16 @@ def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files:
             files.delete([entry.metadata_file])
     except (StorageError, DamagedFile):
         return
+
+
+def _has_expired(metadata: TableMetadata) -> bool:
+    """Whether a snapshot of this face has gone, so that older metadata may reach more.
+
+    Metadata files tell of every snapshot: reading old ones takes the longer the more there are, and
+    most tables are young.
+    """
+    first = next(iter(metadata.snapshots), None)
+    return first is None or first.parent_snapshot_id is not None
 
 
 def _oldest(metadata: TableMetadata, files: FaceFiles) -> Sequence[SnapshotEntry]:
@@ -80,9 +90,11 @@ def only_in(
     A manifest that a list leaves out never comes back, so the oldest list that stays tells of each
     manifest of an older one whether anything still needs it.
     """
+    if not old or not kept:
+        return []
     ids = {snapshot.snapshot_id for snapshot in kept}
     gone = [snapshot for snapshot in old if snapshot.snapshot_id not in ids]
-    if not gone or not kept:
+    if not gone:
         return []
 
     needed = {row.path: row for row in read_manifest_list(files.read(kept[0].manifest_list))}

@@ -166,7 +166,8 @@ class Conversion:
                     entries.append(entry.deleted(row.sequence_number, work.snapshot_id))
                 else:
                     kept = entry.carried(row.sequence_number)
-                    entries.append(replace(kept, file=work.restated.get(kept.file.path, kept.file)))
+                    file = work.restated.get(kept.file.path, kept.file)
+                    entries.append(msgspec.structs.replace(kept, file=file))
             left.append(self._write(entries, work, row.content, row))
         if not self._knows_all and (lost := set().union(*gone.values())):
             raise LostFile(min(lost))

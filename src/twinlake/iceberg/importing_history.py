@@ -7,6 +7,7 @@ all there is against it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +74,10 @@ class _Walk:
     bad: dict[str, str] = field(default_factory=dict)
     manifests: dict[str, list[SourceFile]] = field(default_factory=dict)
     positions: dict[str, Mapping[str, frozenset[int]]] = field(default_factory=dict)
+    listed: Counter[str] = field(default_factory=Counter)
+    """How often each file is listed."""
+    repeated: dict[str, None] = field(default_factory=dict)
+    """Files of rows that are listed more than once, each of which counts for Iceberg."""
 
 
 def read_history(source: SourceTable, store: Store, executor: Executor) -> History:
@@ -163,7 +168,10 @@ class _HistoryReader:
 
     def problems(self) -> Iterator[str]:
         """What is against the state after the last step."""
-        yield from self._state.bad.values()
+        state = self._state
+        yield from state.bad.values()
+        for path in state.repeated:
+            yield f"file {path} is listed twice, and Iceberg reads its rows twice"
 
     def lacking(self, schema: Struct) -> Iterator[str]:
         """Columns that the table is partitioned by and a schema does not have yet."""
@@ -180,26 +188,42 @@ class _HistoryReader:
         gone = [key for key in state.manifests if key not in listed]
         for key in came:
             state.manifests[key] = self._entries(key, *listed[key])
-        new = {file.path: file for key in came for file in state.manifests[key]}
-        old = {file.path: file for key in gone for file in state.manifests[key]}
+        new = [file for key in came for file in state.manifests[key]]
+        old = [file for key in gone for file in state.manifests[key]]
         for key in gone:
             del state.manifests[key]
         # The same file may stand in a manifest that was written anew.
-        removed = [path for path in old if path not in new]
+        added = list({f.path: f for f in new if not state.listed[f.path]}.values())
+        removed = self._count(new, old)
         for path in removed:
             for known in (state.live, state.deletes, state.bad, state.positions):
                 known.pop(path, None)
-        added = [file for path, file in new.items() if path not in old]
-        for file in added:
+        for file in new:
+            # A file that left and came back at once is newer than deletes from before.
             (state.live if file.content == _DATA else state.deletes)[file.path] = file
         self._judge(added)
         return Step(
             snapshot=snapshot,
             schema=schema.schema,
             added=tuple(state.live.values() if whole else (f for f in added if f.content == _DATA)),
-            removed=() if whole else tuple(p for p in removed if old[p].content == _DATA),
+            removed=() if whole else tuple(p for p, f in removed.items() if f.content == _DATA),
             vectors=self._vectors(),
         )
+
+    def _count(self, new: list[SourceFile], old: list[SourceFile]) -> dict[str, SourceFile]:
+        """Note which files are listed now, and how often; returns those that no longer are."""
+        state = self._state
+        state.listed.update(file.path for file in new)
+        state.listed.subtract(file.path for file in old)
+        for file in (*new, *old):
+            if file.content == _DATA and state.listed[file.path] > 1:
+                state.repeated[file.path] = None
+            else:
+                state.repeated.pop(file.path, None)
+        gone = {file.path: file for file in old if not state.listed[file.path]}
+        for path in gone:
+            del state.listed[path]
+        return gone
 
     def _listed(self, snapshot: SourceSnapshot) -> dict[str, tuple[int | None, int]]:
         if snapshot.manifest_list is None:

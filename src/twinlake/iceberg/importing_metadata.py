@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from twinlake.errors import Code, StorageError, UserError
+from twinlake.iceberg.file_access import store_options
 from twinlake.storage import encode_path, open_store, resolve
 
 if TYPE_CHECKING:
@@ -145,13 +146,16 @@ def find_metadata(
     source: str, *, durable: bool = True, options: Mapping[str, Any] | None = None
 ) -> tuple[SourceTable, Store]:
     """The table at a metadata file, a folder, or a name; and a store at its location."""
-    location = source if _is_place(source) else _by_name(source)
+    location = source
+    if not _is_place(source):
+        location, own = _by_name(source)
+        options = {**own, **(options or {})} or None
     place = plain_location(location).rstrip("/")
     if not place.endswith(_ENDINGS):
         place = _newest(place, options)
     folder, _, name = place.rpartition("/")
     try:
-        data = open_store(folder or "/", options=options).read(name)
+        data = open_store(_as_url(folder or "/"), options=options).read(name)
         text = gzip.decompress(data) if data.startswith(_GZIP) else data
         document = msgspec.json.decode(text, type=dict[str, Any])
         table = SourceTable(document, place)
@@ -163,7 +167,7 @@ def find_metadata(
         raise _not_found(source, error.what) from error
     except (msgspec.DecodeError, OSError, LookupError, TypeError, ValueError) as error:
         raise _not_found(source, f"{place} is no Iceberg metadata file: {error}") from error
-    return table, open_store(table.location, durable=durable, options=options)
+    return table, open_store(_as_url(table.location), durable=durable, options=options)
 
 
 def plain_location(text: str) -> str:
@@ -178,6 +182,17 @@ def plain_location(text: str) -> str:
     return text
 
 
+def _as_url(location: str) -> str:
+    """A plain location as stores take it: Iceberg's text is literal, and a URL is encoded.
+
+    >>> _as_url("s3://b/100% x"), _as_url("/lake/100% x")
+    ('s3://b/100%25%20x', '/lake/100% x')
+    """
+    scheme, mark, rest = location.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority}{slash}{quote(path)}" if mark else location
+
+
 def key_or_url(location: str, path: str) -> tuple[str, bool]:
     """A literal path as the Delta log spells it, and whether it is below the table.
 
@@ -187,9 +202,7 @@ def key_or_url(location: str, path: str) -> tuple[str, bool]:
     plain = plain_location(path)
     if plain.startswith(f"{location}/"):
         return encode_path(plain[len(location) + 1 :]), True
-    scheme, mark, rest = plain.partition("://")
-    quoted = quote(rest if mark else plain)
-    return (f"{scheme}://{quoted}" if mark else f"file://{quoted}"), False
+    return (_as_url(plain) if "://" in plain else f"file://{quote(plain)}"), False
 
 
 def read_file(store: Store, location: str, path: str) -> bytes:
@@ -204,7 +217,8 @@ def _is_place(source: str) -> bool:
     return "/" in source or source.endswith(_ENDINGS) or Path(source).exists()
 
 
-def _by_name(name: str) -> str:
+def _by_name(name: str) -> tuple[str, dict[str, str]]:
+    """The metadata file of a name, and what its catalog knows of the store it is in."""
     catalog, _, table = name.partition(".")
     try:
         from pyiceberg.catalog import load_catalog
@@ -220,7 +234,9 @@ def _by_name(name: str) -> str:
         settings: Any = Config().get_catalog_config(catalog) or {}
         opened = load_catalog(catalog, **settings)
         try:
-            return opened.load_table(table).metadata_location
+            found = opened.load_table(table)
+            place = found.metadata_location
+            return place, store_options(_as_url(plain_location(place)), found.io.properties)
         finally:
             opened.close()
     except Exception as error:
@@ -230,7 +246,7 @@ def _by_name(name: str) -> str:
 
 def _newest(folder: str, options: Mapping[str, Any] | None) -> str:
     """The metadata file of a folder: the one the hint names, or the newest."""
-    store = open_store(folder, options=options)
+    store = open_store(_as_url(folder), options=options)
     names: dict[int, list[str]] = {}
     for item in store.list_from("metadata"):
         name = item.key.removeprefix("metadata/")

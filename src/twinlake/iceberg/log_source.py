@@ -11,6 +11,7 @@ from twinlake.actions import CommitInfo, DomainMetadata, Metadata
 from twinlake.errors import Code, CompatViolation, StorageError
 from twinlake.iceberg.facts import Commit, Layout
 from twinlake.iceberg.operations import FileChanges, file_changes
+from twinlake.iceberg.snapshot_ids import recorded_id
 from twinlake.log import commit_key, load_snapshot, read_commit
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class LogSource:
             changes=FileChanges(data_changes=frozenset({True})),
             operation=(info.operation if info is not None else None) or "",
             row_id_mark=_row_id_mark(snapshot.domains.values()),
+            snapshot_id=recorded_id(snapshot.metadata.id, info),
         )
         return Version(commit=commit, info=info), snapshot.adds()
 
@@ -137,6 +139,7 @@ class LogSource:
                 changes=file_changes(actions),
                 operation=(info.operation if info is not None else None) or "",
                 row_id_mark=_row_id_mark(a for a in actions if isinstance(a, DomainMetadata)),
+                snapshot_id=recorded_id(metadata.id, info),
             )
             yield Version(commit=commit, info=info)
 

@@ -64,9 +64,10 @@ class Manifests:
 
     def live(self, rows: Iterable[ManifestRow], paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that are live in one of the manifests."""
-        wanted = {path_hash(path): path for path in paths}
-        hit = [row for row in rows if any(hashed in self.paths(row) for hashed in wanted)]
-        return frozenset(self.found(hit, frozenset(wanted.values())))
+        wanted = frozenset(paths)
+        hashes = {path_hash(path) for path in wanted}
+        hit = [row for row in rows if any(hashed in self.paths(row) for hashed in hashes)]
+        return frozenset(self.found(hit, wanted))
 
     def found(self, rows: Iterable[ManifestRow], paths: Collection[str]) -> dict[str, DataFile]:
         """The live files with these paths, as the manifests tell of them."""

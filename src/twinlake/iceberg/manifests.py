@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import uuid
-from array import array
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +52,9 @@ __all__ = [
     "write_manifest_list",
 ]
 
-PATHS_KEY: Final = "twinlake.paths"
+PATHS_KEY: Final = "twinlake.path-hashes"
+#: So many bytes are eight letters of base64.
+_HASH_BYTES: Final = 6
 _HASH_SIZE: Final = 8
 _BEFORE_HASHES: Final = 64
 _V2: Final = 2
@@ -82,15 +83,17 @@ class Content(IntEnum):
     DELETES = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
+# Entries come by the hundred thousand and hold no cycles: the garbage collector need not look.
+
+
+class DataFile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A data file, or (``referenced_data_file``) the deletion vector of one."""
 
     path: str
     partition: tuple[Any, ...] = ()
     record_count: int
     size: int
-    metrics: FileMetrics = field(default_factory=FileMetrics)
+    metrics: FileMetrics = FileMetrics()
     first_row_id: int | None = None
     referenced_data_file: str | None = None
     content_offset: int | None = None
@@ -107,8 +110,7 @@ class DataFile:
         return self.referenced_data_file or self.path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file in a manifest. A sequence number of None is that of the snapshot that adds it."""
 
     status: Status
@@ -119,12 +121,12 @@ class Entry:
     def carried(self, sequence_number: int) -> Entry:
         """The entry in a later manifest: there already, with the number it was added under."""
         number = sequence_number if self.sequence_number is None else self.sequence_number
-        return replace(self, status=Status.EXISTING, sequence_number=number)
+        return msgspec.structs.replace(self, status=Status.EXISTING, sequence_number=number)
 
     def deleted(self, sequence_number: int, snapshot_id: int) -> Entry:
         """The entry in the manifest of the snapshot that takes the file away."""
         kept = self.carried(sequence_number)
-        return replace(kept, status=Status.DELETED, snapshot_id=snapshot_id)
+        return msgspec.structs.replace(kept, status=Status.DELETED, snapshot_id=snapshot_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,51 +250,54 @@ def read_manifest_list(data: bytes) -> list[ManifestRow]:
     return [_row(record) for record in fastavro.reader(io.BytesIO(data))]
 
 
-def path_hash(path: str) -> int:
-    """A number of 64 bits that stands for a path."""
-    return int.from_bytes(hashlib.blake2b(path.encode(), digest_size=_HASH_SIZE).digest(), "little")
+def path_hash(path: str) -> bytes:
+    """Eight letters that stand for a path."""
+    return b64encode(hashlib.blake2b(path.encode(), digest_size=_HASH_BYTES).digest())
 
 
 def path_hashes(entries: Iterable[Entry]) -> PathHashes:
     """The hashes of the live paths among entries."""
     live = (path_hash(e.file.key) for e in entries if e.status is not Status.DELETED)
-    return PathHashes(array("Q", sorted(live)))
+    return PathHashes(b"".join(sorted(live)))
 
 
 class PathHashes:
-    """Which paths a manifest may hold, in eight bytes a path; never says no to one it holds."""
+    """Which paths a manifest may hold; never says no to one it holds.
+
+    The hashes are searched as they are written, for a table of many files has many of them.
+    """
 
     __slots__ = ("_sorted",)
 
-    def __init__(self, hashes: array[int]) -> None:
-        self._sorted = hashes
+    def __init__(self, text: bytes) -> None:
+        self._sorted = text
 
-    def __contains__(self, hashed: object) -> bool:
-        if not isinstance(hashed, int):
-            return False
-        at = bisect_left(self._sorted, hashed)
-        return at < len(self._sorted) and self._sorted[at] == hashed
+    def __contains__(self, hashed: bytes) -> bool:
+        places = range(0, len(self._sorted), _HASH_SIZE)
+        at = bisect_left(places, hashed, key=self._at)
+        return at < len(places) and self._at(places[at]) == hashed
+
+    def _at(self, place: int) -> bytes:
+        return self._sorted[place : place + _HASH_SIZE]
 
     def to_text(self) -> str:
         """For the header of the manifest."""
-        return b64encode(self._sorted.tobytes()).decode()
-
-    @classmethod
-    def from_text(cls, text: bytes) -> PathHashes:
-        """What ``to_text`` made."""
-        return cls(array("Q", b64decode(text, validate=True)))
+        return self._sorted.decode()
 
 
 def read_path_hashes(row: ManifestRow, read_range: Callable[[int, int], bytes]) -> PathHashes:
     """The hashes of the live paths of a manifest, by one read of its first bytes."""
-    size = -(-row.live_files * _HASH_SIZE // 3) * 4
+    size = row.live_files * _HASH_SIZE
     head = read_range(0, size + _BEFORE_HASHES)
     # The key is the first of the header; the length of the text follows in as many bytes as carry
     # the mark that more are to come, and one.
     start = head.index(PATHS_KEY.encode()) + len(PATHS_KEY)
     while head[start] & 0x80:
         start += 1
-    return PathHashes.from_text(head[start + 1 : start + 1 + size])
+    text = head[start + 1 : start + 1 + size]
+    if len(text) != size or not text.isascii():
+        raise ValueError(row.path)
+    return PathHashes(text)
 
 
 def content_name(data: bytes) -> str:

@@ -7,13 +7,13 @@ a type that is made for the table once, so that decimals and large longs never b
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from twinlake.iceberg.schemas import Leaf, leaves
-from twinlake.iceberg.single_values import encode_bound
+from twinlake.iceberg.single_values import bound_encoder
 from twinlake.schema import (
     BYTE,
     DATE,
@@ -29,8 +29,9 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
+    from twinlake.iceberg.single_values import Bound
     from twinlake.protocol import Metadata
     from twinlake.schema import DataType
 
@@ -52,15 +53,26 @@ _JSON_TYPES: Final[Mapping[Any, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileMetrics:
+class FileMetrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a manifest says of the values of a file; nothing where nothing is known."""
 
     record_count: int | None = None
-    value_counts: Mapping[int, int] = field(default_factory=dict)
-    null_value_counts: Mapping[int, int] = field(default_factory=dict)
-    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
-    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    value_counts: dict[int, int] = {}
+    null_value_counts: dict[int, int] = {}
+    lower_bounds: dict[int, bytes] = {}
+    upper_bounds: dict[int, bytes] = {}
+
+
+class _Column(NamedTuple):
+    """How the statistics tell of one column."""
+
+    id: int
+    count: Callable[[Any], Any]
+    """Finds its count among counts."""
+    value: Callable[[Any], Any]
+    """Finds its value among values."""
+    bound: Bound | None
+    """Encodes that value; None where Iceberg has no bounds."""
 
 
 class MetricsReader:
@@ -68,12 +80,11 @@ class MetricsReader:
 
     def __init__(self, metadata: Metadata) -> None:
         found = tuple(leaves(metadata.schema))
-        self._bounded = tuple(leaf for leaf in found if _json_type(leaf.type) is not None)
         shape = _Shape(found)
         self._typed = msgspec.json.Decoder(_document(shape, typed=True))
         self._loose = msgspec.json.Decoder(_document(shape, typed=False))
-        self._places = {leaf.id: shape.place(leaf.path) for leaf in found}
-        self._leaves = found
+        self._columns = tuple(_typed_column(leaf, shape) for leaf in found)
+        self._loose_columns = tuple(_loose_column(leaf, shape) for leaf in found)
 
     def read(self, stats: str | None) -> FileMetrics:
         """The metrics of a file with these statistics; damaged ones say nothing."""
@@ -83,7 +94,7 @@ class MetricsReader:
             document = self._typed.decode(stats)
         except msgspec.DecodeError:
             return self._read_loosely(stats)
-        return self._metrics(document, lambda value, _: value)
+        return _metrics(document, self._columns)
 
     def _read_loosely(self, stats: str) -> FileMetrics:
         """Value by value: one that is odd costs its own bound and no other."""
@@ -91,37 +102,56 @@ class MetricsReader:
             document = self._loose.decode(stats)
         except (msgspec.DecodeError, RecursionError):
             return FileMetrics()
-        return self._metrics(document, _decoded)
+        return _metrics(document, self._loose_columns)
 
-    def _metrics(self, document: Any, value_of: Any) -> FileMetrics:
-        count = document.numRecords
-        counts, nulls = {}, {}
-        if document.nullCount is not None:
-            for leaf in self._leaves:
-                found = value_of(_at(document.nullCount, self._places[leaf.id]), int)
-                # Where bounds are not tight, counts are those before rows were hidden.
-                if found is None or not (document.tightBounds or found in (0, count)):
-                    continue
-                nulls[leaf.id] = found
-                if count is not None:
-                    counts[leaf.id] = count
-        return FileMetrics(
-            record_count=count,
-            value_counts=counts,
-            null_value_counts=nulls,
-            lower_bounds=dict(self._bounds(document.minValues, value_of, upper=False)),
-            upper_bounds=dict(self._bounds(document.maxValues, value_of, upper=True)),
-        )
 
-    def _bounds(self, values: Any, value_of: Any, *, upper: bool) -> Iterator[tuple[int, bytes]]:
-        if values is None:
-            return
-        for leaf in self._bounded:
-            value = value_of(_at(values, self._places[leaf.id]), _json_type(leaf.type))
-            if value is not None:
-                bound = encode_bound(value, leaf.type, upper=upper)
-                if bound is not None:
-                    yield leaf.id, bound
+def _metrics(document: Any, columns: tuple[_Column, ...]) -> FileMetrics:
+    count, counted, is_tight = document.numRecords, document.nullCount, document.tightBounds
+    nulls = {}
+    if counted is not None:
+        for number, count_of, _, _ in columns:
+            found = count_of(counted)
+            # Where bounds are not tight, counts are those before rows were hidden.
+            if found is not None and (is_tight or found in (0, count)):
+                nulls[number] = found
+    return FileMetrics(
+        record_count=count,
+        value_counts={} if count is None else dict.fromkeys(nulls, count),
+        null_value_counts=nulls,
+        lower_bounds=_bounds(document.minValues, columns, upper=False),
+        upper_bounds=_bounds(document.maxValues, columns, upper=True),
+    )
+
+
+def _bounds(values: Any, columns: tuple[_Column, ...], *, upper: bool) -> dict[int, bytes]:
+    bounds: dict[int, bytes] = {}
+    if values is None:
+        return bounds
+    for number, _, value_of, bound in columns:
+        if bound is None or (value := value_of(values)) is None:
+            continue
+        if (found := bound(value, upper)) is not None:
+            bounds[number] = found
+    return bounds
+
+
+def _typed_column(leaf: Leaf, shape: _Shape) -> _Column:
+    find = _finder(shape.place(leaf.path))
+    return _Column(leaf.id, find, find, bound_encoder(leaf.type))
+
+
+def _loose_column(leaf: Leaf, shape: _Shape) -> _Column:
+    find, kind = _finder(shape.place(leaf.path)), _json_type(leaf.type)
+    return _Column(
+        leaf.id,
+        lambda counts: _decoded(find(counts), int),
+        lambda values: _decoded(find(values), kind),
+        bound_encoder(leaf.type),
+    )
+
+
+def _finder(place: tuple[str, ...]) -> Callable[[Any], Any]:
+    return attrgetter(*place) if len(place) == 1 else lambda values: _at(values, place)
 
 
 def _at(values: Any, place: tuple[str, ...]) -> Any:

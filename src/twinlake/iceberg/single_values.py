@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, DecimalException
 from decimal import Decimal as Number
@@ -31,9 +32,12 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-__all__ = ["encode_bound", "encode_value", "plain_value", "unscaled"]
+__all__ = ["Bound", "bound_encoder", "encode_bound", "encode_value", "plain_value", "unscaled"]
+
+Bound = Callable[[Any, bool], bytes | None]
+"""Encodes a value as the lower or (true) the upper bound; None where it has no bound."""
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,14 +77,24 @@ def encode_value(value: Any, kind: DataType) -> bytes:
 
 def encode_bound(value: Any, kind: DataType, *, upper: bool) -> bytes | None:
     """A bound from the statistics of a Delta file; None where it has none in Iceberg."""
-    try:
-        if isinstance(kind, Decimal):
-            return _decimal_bound(value, kind, upper=upper)
-        bound = _BOUNDS.get(kind)
-        return None if bound is None else bound(value, upper)
-    except (ValueError, TypeError, OverflowError, struct.error, DecimalException):
-        # Statistics of a foreign writer may hold anything; no bound is always right.
+    encode = bound_encoder(kind)
+    return None if encode is None else encode(value, upper)
+
+
+def bound_encoder(kind: DataType) -> Bound | None:
+    """What encodes the bounds of columns of a type; None where they have none in Iceberg."""
+    bound = _decimal_bound(kind) if isinstance(kind, Decimal) else _BOUNDS.get(kind)
+    if bound is None:
         return None
+
+    def encode(value: Any, upper: bool) -> bytes | None:
+        try:
+            return bound(value, upper)
+        except (ValueError, TypeError, OverflowError, struct.error, DecimalException):
+            # Statistics of a foreign writer may hold anything; no bound is always right.
+            return None
+
+    return encode
 
 
 def _micros(moment: datetime) -> int:
@@ -94,15 +108,18 @@ def _unscaled_bytes(number: int) -> bytes:
     return number.to_bytes((bits + 7) // 8, "big", signed=True)
 
 
-def _decimal_bound(value: Any, kind: Decimal, *, upper: bool) -> bytes:
-    number = value if isinstance(value, Number) else Number(str(value))
-    unscaled = number.scaleb(kind.scale, _EXACT).to_integral_value(
-        ROUND_CEILING if upper else ROUND_FLOOR
-    )
-    return _unscaled_bytes(int(unscaled))
+def _decimal_bound(kind: Decimal) -> Bound:
+    def bound(value: Any, upper: bool) -> bytes:
+        number = value if isinstance(value, Number) else Number(str(value))
+        unscaled = number.scaleb(kind.scale, _EXACT).to_integral_value(
+            ROUND_CEILING if upper else ROUND_FLOOR
+        )
+        return _unscaled_bytes(int(unscaled))
+
+    return bound
 
 
-def _whole(pack: Callable[[int], bytes]) -> Callable[[Any, bool], bytes]:
+def _whole(pack: Callable[[int], bytes]) -> Bound:
     def bound(value: Any, upper: bool) -> bytes:
         if isinstance(value, int):
             return pack(value)
@@ -155,7 +172,7 @@ def _timestamp_bound(value: Any, upper: bool) -> bytes:
     return _LONG.pack(min(micros + _LOST_BELOW_MILLIS, _MOST_LONG) if upper else micros)
 
 
-_BOUNDS: Final[Mapping[DataType, Callable[[Any, bool], bytes | None]]] = {
+_BOUNDS: Final[Mapping[DataType, Bound]] = {
     BYTE: _whole(_INT.pack),
     SHORT: _whole(_INT.pack),
     INTEGER: _whole(_INT.pack),

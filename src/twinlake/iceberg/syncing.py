@@ -7,7 +7,7 @@ that both formats still keep. Either way the result is the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -167,7 +167,7 @@ def _convert(
     """Convert the commits that are left; the metadata after them, and how many they were."""
     horizon, converted = _NEVER, 0
     for version in source.after(_reached(conversion).delta_version):
-        commit = version.commit
+        commit = _with_free_id(version.commit, _reached(conversion).snapshots)
         conversion.apply(commit)
         converted += 1
         horizon = max(horizon, _horizon(commit, version.info))
@@ -175,9 +175,18 @@ def _convert(
     metadata = expire(whole, horizon)
     properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
     # What was made and is too old at once is named by nobody, and nobody would delete it.
-    if left := only_in(whole.snapshots[len(published) :], metadata.snapshots, files):
+    made = whole.snapshots[len(published) :] if metadata is not whole else ()
+    if left := only_in(made, metadata.snapshots, files):
         properties[LEFTOVERS] = "\n".join(left)
     return msgspec.structs.replace(metadata, properties=properties), converted
+
+
+def _with_free_id(commit: Commit, snapshots: Sequence[SnapshotEntry]) -> Commit:
+    """The commit, without an id of its own where an earlier snapshot has that id already."""
+    own = commit.snapshot_id
+    if own is None or all(snapshot.snapshot_id != own for snapshot in snapshots):
+        return commit
+    return replace(commit, snapshot_id=None)
 
 
 def _reached(conversion: Conversion) -> TableMetadata:

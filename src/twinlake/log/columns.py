@@ -156,11 +156,33 @@ def remove_batch(removes: Sequence[RemoveFile]) -> pa.RecordBatch:
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
     # A few thousand rows at a time: whole tables never become Python objects at once.
     for batch in table.to_batches(max_chunksize=4096):
-        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+        names = batch.schema.names
+        # Column by column: Arrow takes several times as long to make the same rows itself.
+        for cells in zip(*map(_cells, batch.columns), strict=True):
+            row = dict(zip(names, cells, strict=True))
             dv = row.get("deletion_vector")
             if dv is not None:
                 row["deletion_vector"] = DeletionVectorDescriptor(**dv)
             yield row
+
+
+def _cells(column: pa.Array) -> list[Any]:
+    if column.null_count == len(column):
+        return [None] * len(column)
+    return _map_cells(column) if column.type == _STRING_MAP else column.to_pylist()
+
+
+def _map_cells(column: pa.MapArray) -> list[dict[str, str | None] | None]:
+    offsets = column.offsets.to_pylist()
+    start, end = offsets[0], offsets[-1]
+    keys = column.keys.slice(start, end - start).to_pylist()
+    items = column.items.slice(start, end - start).to_pylist()
+    pairs = list(zip(keys, items, strict=True))
+    present = column.is_valid().to_pylist()
+    return [
+        dict(pairs[first - start : last - start]) if there else None
+        for first, last, there in zip(offsets[:-1], offsets[1:], present, strict=True)
+    ]
 
 
 def adds_from(table: pa.Table, *, data_change: bool | None = None) -> Iterator[AddFile]:

@@ -38,7 +38,7 @@ from twinlake.table.mapping import refuse_kept_properties
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from twinlake.protocol import Metadata
+    from twinlake.protocol import Metadata, Protocol
     from twinlake.schema import ColumnPath
 
 __all__ = ["Alteration"]
@@ -96,6 +96,30 @@ def unset_properties(metadata: Metadata, keys: Iterable[str], *, if_exists: bool
     return Alteration(
         completed(metadata, metadata.with_configuration({}, remove=wanted), given=wanted),
         _operation(OperationName.UNSET_TBLPROPERTIES, properties=wanted, ifExists=if_exists),
+    )
+
+
+def raise_versions(
+    metadata: Metadata, protocol: Protocol, min_reader_version: int, min_writer_version: int
+) -> Metadata:
+    """The metadata that asks for protocol versions, which never come down this way."""
+    lowered = (
+        min_reader_version < protocol.min_reader_version
+        or min_writer_version < protocol.min_writer_version
+    )
+    if lowered:
+        raise UserError(
+            Code.PROTOCOL_INVALID,
+            f"The protocol cannot go from {protocol} to {min_reader_version},{min_writer_version}.",
+            why="lowering it would let in clients that misread the table",
+            fix="Drop the features that are not needed any more instead.",
+            delta_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
+        )
+    return metadata.with_configuration(
+        {
+            "delta.minReaderVersion": str(min_reader_version),
+            "delta.minWriterVersion": str(min_writer_version),
+        }
     )
 
 

@@ -11,9 +11,10 @@ from twinlake.runtime import engine_for
 from twinlake.table.publishing import PUBLISH_PROPERTY, Published, follow, full_name, point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from twinlake.iceberg import Lag, Synced
+    from twinlake.iceberg.metadata_file import SnapshotEntry
     from twinlake.log import Snapshot
     from twinlake.runtime import Runtime
 
@@ -52,6 +53,28 @@ class IcebergFace:
     def name(self) -> str | None:
         """The name in a catalog that follows the metadata; None for a table without one."""
         return self._snapshot.metadata.get(PUBLISH_PROPERTY) or None
+
+    def snapshot_id(self, version: int | None = None) -> int | None:
+        """The snapshot that Iceberg has at a Delta version, or at this one; None if it has none."""
+        wanted = self._snapshot.version if version is None else version
+        newest = self.version
+        if newest is None or newest < wanted:
+            return None
+        known = (
+            entry.snapshot_id for entry in self._snapshots() if entry.sequence_number <= wanted
+        )
+        return next(known, None)
+
+    def version_of(self, snapshot_id: int) -> int | None:
+        """The Delta version that made a snapshot; None if Iceberg has no such snapshot."""
+        found = (e.sequence_number for e in self._snapshots() if e.snapshot_id == snapshot_id)
+        return next(found, None)
+
+    def _snapshots(self) -> Iterator[SnapshotEntry]:
+        """What Iceberg keeps, newest first."""
+        version = self.version
+        face = None if version is None else FaceFiles(self._snapshot.store).load(version)
+        return iter(()) if face is None else reversed(face.metadata.snapshots)
 
     def sync(self, spark: Any = None) -> Synced:
         """Bring the Iceberg metadata to this version; with ``spark`` a first one is made there.

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
-from twinlake.compat import VERSION_TAG
-from twinlake.errors import CompatViolation, TwinlakeError
+from twinlake.compat import VERSION_TAG, UpgradeMode
+from twinlake.errors import Code, CompatViolation, TwinlakeError, UserError
+from twinlake.iceberg.file_access import settings_of
 from twinlake.iceberg.importing_files import add_action
 from twinlake.iceberg.importing_history import read_history
 from twinlake.iceberg.importing_metadata import find_metadata
 from twinlake.iceberg.schemas import leaves
+from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
 from twinlake.log import CACHE
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.protocol import Metadata
@@ -99,6 +101,7 @@ class ImportResult:
 def import_iceberg(
     source: str,
     *,
+    mode: str = UpgradeMode.STRICT,
     spark: Any = None,
     durable: bool = True,
     options: Mapping[str, Any] | None = None,
@@ -107,11 +110,14 @@ def import_iceberg(
 
     ``source`` is a metadata file, the folder of the table, or ``catalog.namespace.table`` of a
     catalog that PyIceberg knows. Data files stay where they are. Nobody may write the Iceberg table
-    meanwhile or afterwards: what its old catalog points to is not kept up.
+    meanwhile or afterwards: what its old catalog points to is not kept up. ``mode`` is as for an
+    upgrade: with ``strict`` the table promises icebergWriterCompatV1 where it can, and Delta Spark
+    reads it only; with ``shared`` it promises icebergCompatV2, and Delta Spark writes as well.
 
     Raises:
         UserError: with everything that Delta cannot say, as a whole.
     """
+    promises = _promises(mode)
     engine = engine_for(spark)
     executor = Runtime().executor if engine is None else engine.executor
     found, store = find_metadata(source, durable=durable, options=options)
@@ -119,9 +125,9 @@ def import_iceberg(
     history = read_history(found, store, executor)
     notes = list(history.notes)
     if not is_done:
-        _write(history, StagedLog(store), Runtime(executor=executor), notes)
+        _write(history, StagedLog(store), Runtime(executor=executor), promises, notes)
     CACHE.forget(store.url)
-    table = Table.open(store.url, durable=durable, options=options)
+    table = Table.open(store.url, durable=durable, options=settings_of(store))
     if history.left_out:
         why = "; ".join(history.why_left_out)
         notes.append(f"{history.left_out} older snapshots were left out: {why}")
@@ -147,9 +153,29 @@ def import_iceberg(
     )
 
 
-def _write(history: History, staged: StagedLog, runtime: Runtime, notes: list[str]) -> None:
+def _promises(mode: str) -> tuple[tuple[str, ...], ...]:
+    """What may be promised, the most first."""
+    if mode not in set(UpgradeMode):
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"There is no mode {mode!r}.",
+            fix=f"Choose one of {', '.join(UpgradeMode)}.",
+            fields={"mode": mode},
+        )
+    if mode == UpgradeMode.STRICT:
+        return _PROMISES
+    return tuple(promises for promises in _PROMISES if _WRITER not in promises)
+
+
+def _write(
+    history: History,
+    staged: StagedLog,
+    runtime: Runtime,
+    wanted: tuple[tuple[str, ...], ...],
+    notes: list[str],
+) -> None:
     """Make the log, promising as much about Iceberg as its rules allow."""
-    for promises in ((),) if history.has_vectors else _PROMISES:
+    for promises in ((),) if history.has_vectors else wanted:
         attempt = StagedLog(staged.base)
         try:
             versions = _Writing(history, attempt, runtime, promises).run()
@@ -218,7 +244,8 @@ class _Writing:
                 parameters["mode"] = mode
             name = _OPERATIONS.get(step.snapshot.operation, OperationName.WRITE)
             operation = Operation(name=name, parameters=parameters)
-        self._commit(operation, step.schema, actions)
+        # Whoever knows a snapshot by its id finds it again.
+        self._commit(operation, step.schema, actions, {SNAPSHOT_TAG: str(step.snapshot.id)})
 
     def _convert(self, files: Iterable[Any]) -> Operation:
         return Operation(
@@ -231,9 +258,15 @@ class _Writing:
             },
         )
 
-    def _commit(self, operation: Operation, schema: Struct, actions: Iterable[Action]) -> None:
+    def _commit(
+        self,
+        operation: Operation,
+        schema: Struct,
+        actions: Iterable[Action],
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
         metadata = self._metadata(schema)
-        options = CommitOptions(policy="minimal")
+        options = CommitOptions(policy="minimal", tags=tags or {})
         if self.snapshot is None:
             transaction = Transaction.for_new_table(
                 self.store, operation, self.runtime, (), options=options
@@ -253,6 +286,7 @@ class _Writing:
         tags = {VERSION_TAG: "2"} if self.promises else None
         for path in step.removed:
             del self.live[path]
+            self._hidden.pop(path, None)
         for file in step.added:
             self.live[file.path] = add_action(
                 file,
@@ -269,7 +303,8 @@ class _Writing:
                 yield add.remove(deletion_timestamp=now, data_change=change)
         for path, add in self.live.items():
             if before.get(path) is not add:
-                yield add
+                # A file that came by a rewrite and loses rows now changes data now.
+                yield msgspec.structs.replace(add, data_change=change)
 
     def _hide(self, step: Step) -> None:
         """Give files the vectors that the snapshot asks for."""

@@ -5,36 +5,27 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from twinlake.commit import (
-    CHECKS,
-    CommitOptions,
-    Operation,
-    OperationName,
-    Transaction,
-)
+from twinlake.commit import CHECKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
 from twinlake.runtime import Runtime, engine_for
-from twinlake.schema import check_type_changes
 from twinlake.table import alterations
 from twinlake.table.creation import create_table
 from twinlake.table.mapping import mapped
 from twinlake.table.places import shared_store, table_exists
 from twinlake.table.publishing import HOOKS, PUBLISH_PROPERTY
+from twinlake.table.view import TableView
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pyarrow as pa
-
-    from twinlake.actions import Action, Metadata, Protocol
+    from twinlake.actions import Action
     from twinlake.commit import CommitResult, HookWarning
-    from twinlake.compat import Plan, Report
-    from twinlake.log import CommitRecord, Snapshot
+    from twinlake.compat import Plan
+    from twinlake.log import Snapshot
     from twinlake.schema import Struct
     from twinlake.table.alterations import Alteration
-    from twinlake.table.detail import Detail
     from twinlake.table.diff import Diff
     from twinlake.table.iceberg_face import IcebergFace
     from twinlake.table.vacuuming import VacuumResult
@@ -42,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Table"]
 
 
-class Table:
+class Table(TableView):
     """A Delta table at one version. Every change returns the table at the new version.
 
     >>> import tempfile
@@ -51,20 +42,6 @@ class Table:
     >>> t.version, str(t.protocol)
     (1, '1,2')
     """
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        *,
-        policy: str = "bundled",
-        runtime: Runtime | None = None,
-        warnings: tuple[HookWarning, ...] = (),
-    ) -> None:
-        self._snapshot = snapshot
-        self._policy = policy
-        self._runtime = runtime or Runtime()
-        self.warnings = warnings
-        """Post-commit work that failed after the change that made this value; the change stands."""
 
     # Opening and creating
 
@@ -164,53 +141,6 @@ class Table:
         CACHE.offer(result.snapshot)
         return self._with(result.snapshot, result.warnings)
 
-    # Values
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot behind this value."""
-        return self._snapshot
-
-    @property
-    def runtime(self) -> Runtime:
-        """The ports this value works through."""
-        return self._runtime
-
-    @property
-    def policy(self) -> str:
-        """How the protocol grows when metadata asks for features."""
-        return self._policy
-
-    @property
-    def location(self) -> str:
-        """The table's root as a URL."""
-        return self._snapshot.store.url
-
-    @property
-    def version(self) -> int:
-        """The Delta version this value shows."""
-        return self._snapshot.version
-
-    @property
-    def metadata(self) -> Metadata:
-        """Name, schema, partitioning and configuration."""
-        return self._snapshot.metadata
-
-    @property
-    def protocol(self) -> Protocol:
-        """What clients must support."""
-        return self._snapshot.protocol
-
-    @property
-    def schema(self) -> Struct:
-        """The columns."""
-        return self._snapshot.schema
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The stored configuration."""
-        return self._snapshot.metadata.configuration
-
     @property
     def iceberg(self) -> IcebergFace:
         """The Iceberg side: its metadata, its lag, ``sync()`` and ``publish()``."""
@@ -221,34 +151,6 @@ class Table:
 
         return IcebergFace(self._snapshot, self._runtime, named)
 
-    def __repr__(self) -> str:
-        from twinlake.table.rendering import one_line
-
-        return one_line(self._snapshot)
-
-    def _repr_html_(self) -> str:
-        from twinlake.table.rendering import html
-
-        return html(self._snapshot)
-
-    # Looking
-
-    def files(self, where: str | None = None) -> pa.Table:
-        """The live files that may hold rows matching ``where``, statistics as columns."""
-        return self._snapshot.files(where)
-
-    def history(self, limit: int | None = None) -> list[CommitRecord]:
-        """The commits up to this version, newest first."""
-        from twinlake.log import history
-
-        return history(self._snapshot.store, self._snapshot, limit)
-
-    def detail(self) -> Detail:
-        """One record about the table."""
-        from twinlake.table.detail import describe
-
-        return describe(self._snapshot)
-
     def diff(self, v1: int, v2: int | None = None) -> Diff:
         """What changed from version ``v1`` to ``v2`` (by default this one)."""
         from twinlake.table.diff import compare
@@ -258,31 +160,6 @@ class Table:
         upper = new if new.version == high else old
         commits = tuple(r for r in upper.history(high - low) if r.version > low)
         return compare(old._snapshot, new._snapshot, commits)
-
-    def check(
-        self,
-        name: str,
-        files: bool = False,
-        profile: str | None = None,
-        spark: Any = None,
-    ) -> Report:
-        """Which rules of an Iceberg promise this version breaks, all of them at once.
-
-        The table need not make the promise. ``files`` also looks into the footer of every live
-        file, with ``spark`` on its workers. ``profile`` is ``spec``, ``spark`` or ``kernel``; by
-        default the table's own, else ``spec``.
-        """
-        from twinlake.table.checking import check_snapshot
-
-        engine = engine_for(spark)
-        return check_snapshot(
-            self._snapshot,
-            name,
-            files=files,
-            profile=profile,
-            executor=engine.executor if engine is not None else self._runtime.executor,
-            progress=self._runtime.progress,
-        )
 
     # Changing metadata
 
@@ -398,28 +275,11 @@ class Table:
 
     def upgrade_protocol(self, min_reader_version: int, min_writer_version: int) -> Table:
         """Raise the protocol versions; they never come down this way."""
-        current = self.protocol
-        lowered = (
-            min_reader_version < current.min_reader_version
-            or min_writer_version < current.min_writer_version
+        wanted = alterations.raise_versions(
+            self.metadata, self.protocol, min_reader_version, min_writer_version
         )
-        if lowered:
-            raise UserError(
-                Code.PROTOCOL_INVALID,
-                f"The protocol cannot go from {current} to "
-                f"{min_reader_version},{min_writer_version}.",
-                why="lowering it would let in clients that misread the table",
-                fix="Drop the features that are not needed any more instead.",
-                delta_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
-            )
-        wanted = self.metadata.with_configuration(
-            {
-                "delta.minReaderVersion": str(min_reader_version),
-                "delta.minWriterVersion": str(min_writer_version),
-            }
-        )
-        protocol = current.upgraded_for(wanted, policy=self._policy)
-        if protocol == current:
+        protocol = self.protocol.upgraded_for(wanted, policy=self._policy)
+        if protocol == self.protocol:
             return self
         operation = Operation(
             name=OperationName.UPGRADE_PROTOCOL, parameters={"newProtocol": protocol.to_dict()}
@@ -551,10 +411,11 @@ class Table:
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
         user_metadata: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> Table:
         """Commit actions as they are, for engines that wrote the files themselves."""
         described = Operation(name=operation, parameters=parameters or {}, metrics=metrics or {})
-        return self._commit(described, *actions, user_metadata=user_metadata)
+        return self._commit(described, *actions, user_metadata=user_metadata, tags=tags)
 
     def checkpoint(self) -> Table:
         """Write a checkpoint of this version.
@@ -579,10 +440,3 @@ class Table:
         if reads_table:
             transaction.record_whole_table()
         return self._became(transaction.add(*actions).commit())
-
-    def _check_readable(self) -> None:
-        from twinlake.protocol import CLIENT_FEATURES
-
-        self.protocol.check_readable(CLIENT_FEATURES)
-        if any(self.protocol.is_supported(n) for n in ("typeWidening", "typeWidening-preview")):
-            check_type_changes(self.schema)

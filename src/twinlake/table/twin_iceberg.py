@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, CorruptTable, StorageError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,6 +78,14 @@ class IcebergSide:
                 f"The table at {location} has no Iceberg metadata.",
                 why=str(error),
                 fix="Run `twinlake sync` first.",
+                fields={"location": location},
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                Code.STORAGE,
+                f"PyIceberg cannot reach {location}/_iceberg.",
+                why=str(error),
+                fix="Check endpoint, region and credentials (`--option`, `--iceberg-option`).",
                 fields={"location": location},
             ) from error
         except Exception as error:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from twinlake.errors import TwinlakeError
-from twinlake.iceberg.snapshot_ids import version_of
+from twinlake.iceberg.file_access import pyiceberg_properties
+from twinlake.iceberg.snapshot_ids import recorded_id, snapshot_id, version_of
 from twinlake.log import load_snapshot
 from twinlake.runtime import engine_for
 from twinlake.table.twin_checks import VersionCheck
@@ -41,12 +42,14 @@ def verify_twin(
     """Compare both faces of a table at every version they both keep.
 
     ``rows`` reads all rows on both sides and compares their content hashes, file by file, on Spark
-    where ``spark`` is given. ``properties`` go to PyIceberg's file access.
+    where ``spark`` is given. ``properties`` go to PyIceberg's file access, which is told of S3 what
+    the table was opened with.
     """
     engine = engine_for(spark)
     executor = table.runtime.executor if engine is None else engine.executor
-    location = unquote(table.snapshot.store.url)
-    side = IcebergSide(location, properties)
+    store = table.snapshot.store
+    location = unquote(store.url)
+    side = IcebergSide(location, {**pyiceberg_properties(store), **(properties or {})})
     run = _Run(table.snapshot, side, location, executor)
     run.check_lag()
     for version, iceberg in run.versions():
@@ -75,6 +78,8 @@ class _Run:
     rows: int = 0
     findings: dict[tuple[str, ...], Finding] = field(default_factory=dict)
     _contents: dict[Hashable, Content] = field(default_factory=dict)
+    _owners: dict[int, int] = field(default_factory=dict)
+    """The version that recorded an id first, by the id."""
 
     def report(self, findings: Iterable[Finding]) -> None:
         """Keep what is new: what stays wrong from version to version is told once."""
@@ -118,6 +123,8 @@ class _Run:
         self.checked.append(version)
         self.files |= check.adds.keys()
         is_own = iceberg is not None and iceberg.version == version
+        if iceberg is not None and is_own:
+            self._check_id(delta, iceberg)
         is_last = version == self.side.version
         schema = iceberg.schema if iceberg is not None and is_own else None
         if is_last:
@@ -127,6 +134,23 @@ class _Run:
             self.report(check.schema_findings(schema))
         if rows and iceberg is not None and (is_own or is_last):
             self._check_rows(delta, check, iceberg, schema)
+
+    def _check_id(self, delta: Snapshot, iceberg: IcebergVersion) -> None:
+        """A snapshot has the id that its commit records, else the one of its version."""
+        table = delta.metadata.id
+        recorded = recorded_id(table, delta.commit_info)
+        # Of several that record the same one, the first has it.
+        if recorded is None or self._owners.setdefault(recorded, delta.version) != delta.version:
+            recorded = None
+        wanted = snapshot_id(table, delta.version) if recorded is None else recorded
+        if iceberg.snapshot_id != wanted:
+            found = Finding(
+                version=delta.version,
+                what=Difference.SNAPSHOT,
+                delta=f"snapshot {wanted}",
+                iceberg=f"snapshot {iceberg.snapshot_id}",
+            )
+            self.report([found])
 
     def _stated(self) -> dict[int, Any]:
         found: dict[int, Any] = {}

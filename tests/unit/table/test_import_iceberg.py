@@ -353,6 +353,19 @@ def test_position_deletes_become_deletion_vectors(catalog: SqlCatalog) -> None:
     assert sum(add.deletion_vector is not None for add in result.table.snapshot.adds()) == 1
 
 
+def test_shared_leaves_the_promise_about_writers_out(catalog: SqlCatalog) -> None:
+    table = catalog.create_table("d.t", ALL_TYPES)
+    append(table, row(1))
+    with pytest.raises(UserError) as caught:
+        import_iceberg(table.metadata_location, mode="other")
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    result = import_iceberg(table.metadata_location, mode="shared", durable=False)
+    assert result.is_twin
+    assert not result.accepts_iceberg_writers
+    assert "icebergWriterCompatV1" not in (result.table.protocol.writer_features or ())
+    assert delta_rows(result.table) == iceberg_rows(table)
+
+
 # What is refused
 
 
@@ -415,6 +428,38 @@ def test_files_without_ids_are_refused(catalog: SqlCatalog, tmp_path: Path) -> N
     table.add_files([f"file://{folder}/x.parquet"])
     (problem,) = refusal(table.metadata_location)
     assert "no field ids on id" in problem
+
+
+def list_again(table: Any) -> None:
+    """Add the files that are there once more, which PyIceberg lets one do at this level."""
+    files = [task.file for task in table.scan().plan_files()]
+    with table.transaction() as change, change.update_snapshot().fast_append() as update:
+        for file in files:
+            update.append_data_file(file)
+
+
+def test_files_that_are_listed_twice_are_refused(catalog: SqlCatalog) -> None:
+    """Iceberg reads them twice, and a Delta log has a file once."""
+    table = catalog.create_table("d.t", ALL_TYPES)
+    append(table, row(1))
+    append(table, row(2))
+    listed = table.inspect.files().column("file_path").to_pylist()
+    list_again(table)
+    assert len(iceberg_rows(table)) == 4
+    problems = refusal(table.metadata_location)
+    assert sorted(problems) == sorted(
+        f"file {path} is listed twice, and Iceberg reads its rows twice" for path in listed
+    )
+
+
+def test_history_begins_after_a_file_that_was_listed_twice(catalog: SqlCatalog) -> None:
+    table = catalog.create_table("d.t", ALL_TYPES)
+    append(table, row(1))
+    list_again(table)
+    table.delete()
+    append(table, row(3))
+    result = import_and_compare(table, left_out=2)
+    assert "listed twice" in " ".join(result.notes)
 
 
 def test_the_empty_text_is_no_partition_of_delta(catalog: SqlCatalog) -> None:

@@ -20,13 +20,23 @@ __all__ = ["import_command"]
 @command(table=False)
 @click.argument("source")
 @click.option(
+    "--mode",
+    type=click.Choice(["strict", "shared"]),
+    default="strict",
+    show_default=True,
+    help="strict makes the promise about writers, and Delta Spark can only read the table. shared "
+    "lays the table out for them without it.",
+)
+@click.option(
     "--option",
     "options",
     type=PAIR,
     multiple=True,
     help="A setting of the object store, such as region=eu-west-1. Repeatable.",
 )
-def import_command(output: Output, source: str, options: tuple[tuple[str, str], ...]) -> None:
+def import_command(
+    output: Output, source: str, mode: str, options: tuple[tuple[str, str], ...]
+) -> None:
     """Make a twinlake table of an Iceberg table, in place.
 
     SOURCE is a metadata file, the folder of a table, or catalog.namespace.table of a catalog that
@@ -36,7 +46,7 @@ def import_command(output: Output, source: str, options: tuple[tuple[str, str], 
     """
     from twinlake.table.importing import import_iceberg
 
-    result = import_iceberg(source, options=dict(options) or None)
+    result = import_iceberg(source, mode=mode, options=dict(options) or None)
     promise = "yes" if result.is_twin else "no"
     if result.accepts_iceberg_writers:
         promise = "yes, also for Iceberg writers"
