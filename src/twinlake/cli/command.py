@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from twinlake.cli.output import Output
 
-__all__ = ["PAIR", "CommandGroup", "command", "limit_option", "shown_rows"]
+__all__ = ["PAIR", "Command", "CommandGroup", "command", "limit_option", "shown_rows"]
 
 _TERMINAL_ROWS = 50
 
@@ -81,8 +81,13 @@ class Command(click.Command):
             if debug:
                 traceback.print_exc()
             output.error(error if isinstance(error, TwinlakeError) else _bug(error))
-            ctx.exit(1)
+            ctx.exit(self.failure_status(error))
         return result
+
+    def failure_status(self, error: Exception) -> int:
+        """The exit status for an error."""
+        del error
+        return 1
 
 
 def _bug(error: Exception) -> TwinlakeError:
@@ -106,7 +111,11 @@ class CommandGroup(click.Group):
 
 
 def command(
-    *, table: bool | Literal["optional"] = True, time_travel: bool = False, policy: bool = False
+    *,
+    table: bool | Literal["optional"] = True,
+    time_travel: bool = False,
+    policy: bool = False,
+    cls: type[Command] = Command,
 ) -> Callable[[Callable[..., None]], Command]:
     """A command with the shared options; the function is called with ``output`` and ``place``."""
 
@@ -132,7 +141,7 @@ def command(
         ]
         for decorator in reversed(shared):
             decorator(call)
-        made = click.command(cls=Command)(call)
+        made = click.command(cls=cls)(call)
         made.params.sort(key=_rank)
         return made
 

@@ -13,6 +13,7 @@ import msgspec
 
 from twinlake.cli.output import error_lines
 from twinlake.cli.spark_story import spark_story
+from twinlake.cli.verify_story import verify_story
 from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose, View
 from twinlake.cli.wording import protocol_text
 from twinlake.errors import ConflictError, UnsupportedFeature
@@ -109,6 +110,7 @@ def story(folder: Path, *, kept: bool, rows: bool = True) -> Iterator[View]:
     yield _restoring(settled, path)
     if rows:
         yield from spark_story(folder)
+    yield from verify_story(folder, first=17 if rows else 8)
     yield _ending(path, kept=kept)
 
 
@@ -378,6 +380,7 @@ def _ending(path: Path, *, kept: bool) -> View:
         f"twinlake log {place} 2",
         f"twinlake restore {place} 0",
         "twinlake features --explain deletionVectors",
+        "twinlake verify iceberg --html anomaly.html",
     )
     first = () if kept else ("twinlake demo --keep DIR",)
     return View(

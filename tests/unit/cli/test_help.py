@@ -27,8 +27,19 @@ NOW = [
     "sync",
     "verify-twin",
     "import",
+    "verify",
     "demo",
 ]
+#: Every command that can be run, those of groups as well, by the words that name it.
+EVERY = {
+    " ".join(words): command
+    for one in COMMANDS
+    for words, command in (
+        [((str(one.name), name), child) for name, child in one.commands.items()]
+        if isinstance(one, click.Group)
+        else [((str(one.name),), one)]
+    )
+}
 
 
 def test_the_commands_are_these() -> None:
@@ -43,16 +54,20 @@ def test_help_lists_every_command_with_a_whole_sentence() -> None:
         assert not line.endswith("...")
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
-def test_every_command_and_option_is_documented(command: click.Command) -> None:
+@pytest.mark.parametrize("words", EVERY)
+def test_every_command_and_option_is_documented(words: str) -> None:
+    command = EVERY[words]
     assert command.help
-    options = [p for p in command.params if isinstance(p, click.Option)]
+    found = command.get_params(click.Context(command))
+    options = [p for p in found if isinstance(p, click.Option) and p.name != "help"]
     assert [o.name for o in options if not o.help] == []
     assert {"--json", "--debug"} <= {name for option in options for name in option.opts}
-    assert run(str(command.name), "--help").exit_code == 0
+    assert run(*words.split(), "--help").exit_code == 0
 
 
-@pytest.mark.parametrize("words", [["--help"], ["alter", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["alter", "--help"], ["verify", "--help"], ["--version"]]
+)
 def test_help_loads_nothing_slow(words: list[str]) -> None:
     code = (
         "import sys\n"
@@ -63,3 +78,14 @@ def test_help_loads_nothing_slow(words: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert loaded & {"pyarrow", "rich", "sqlglot", "obstore", "pyspark"} == set()
+
+
+def test_models_are_loaded_only_by_the_commands_that_need_them() -> None:
+    code = (
+        "import sys\n"
+        "from twinlake.cli import main\n"
+        "main(['verify', '--help'], standalone_mode=False)\n"
+        "print(*(name for name in sys.modules if name.startswith('twinlake.verify')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""

@@ -1,124 +1,33 @@
-"""What the Delta log model leaves out: each part safe as designed, each mutant caught."""
+"""What the extensions of the Delta model show beyond the rows of the catalogue."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
 from twinlake.verify import check
-from twinlake.verify.checker import Model, ModelError
+from twinlake.verify.checker import ModelError
 from twinlake.verify.models.delta import (
-    ACCEPTS_INCOMPLETE,
-    BLIND_OVERWRITE,
-    CLEANS_TO_NEWEST,
-    CLEANS_TOO_EARLY,
-    GIVE_UP,
-    KEEPS_BASE_IDS,
-    NEW_IDS_ON_REWRITE,
-    NO_GRACE,
-    NON_ATOMIC,
-    PATH_ONLY,
-    REPLACES_VECTOR,
-    RETRY_BLINDLY,
-    Checkpoints,
-    ConcurrentVectors,
+    COMMIT_ORDER,
+    SERIALIZABLE,
+    WRITE_SERIALIZABLE,
+    Isolation,
     LogStore,
-    RowTracking,
     Vacuum,
     safe_retention,
 )
-
-#: The model, and the actions that its configuration cannot reach.
-SAFE: dict[str, tuple[Model, tuple[str, ...]]] = {
-    "store": (LogStore(), ("Finish",)),
-    "store, 2 faults, 3 writers": (LogStore(writers=3, faults=2), ("Finish",)),
-    "store, 4 operations": (LogStore(max_ops=4, faults=2), ("Finish",)),
-    "vectors by file": (ConcurrentVectors(rows=3), ()),
-    "vectors by row": (ConcurrentVectors(rows=3, row_level=True), ()),
-    "vectors by row, 2 files": (
-        ConcurrentVectors(rows=2, files=2, row_level=True, writers=3),
-        (),
-    ),
-    "row tracking": (RowTracking(), ()),
-    "row tracking, 3 writers": (RowTracking(writers=3, max_ops=4), ()),
-    "checkpoints": (Checkpoints(), ()),
-    "checkpoints, one version retained": (Checkpoints(retained=1), ()),
-    "checkpoints, three retained": (Checkpoints(retained=3, max_versions=5), ()),
-    "vacuum": (Vacuum(), ()),
-}
-
-
-@pytest.mark.parametrize("name", SAFE)
-def test_safe_configuration_is_clean(name: str) -> None:
-    model, unreached = SAFE[name]
-    result = check(model)
-    assert result.ok
-    assert result.unreached == unreached
-    assert check(model, symmetry=True).ok
-
-
-#: The mutant, the property it breaks, and the length of the shortest trace.
-MUTANTS: dict[str, tuple[Model, str, int]] = {
-    "blind overwrite": (LogStore(mutant=BLIND_OVERWRITE), "ReportsAreTrue", 4),
-    "give up on unknown": (LogStore(mutant=GIVE_UP), "ReportsAreTrue", 3),
-    "retry without looking": (LogStore(mutant=RETRY_BLINDLY), "ExactlyOnce", 4),
-    "non-atomic write": (LogStore(mutant=NON_ATOMIC), "EntriesAreComplete", 2),
-    "vector replaced": (
-        ConcurrentVectors(row_level=True, mutant=REPLACES_VECTOR),
-        "ConsistentRead",
-        4,
-    ),
-    "conflicts by path only": (ConcurrentVectors(mutant=PATH_ONLY), "NothingIsDeletedTwice", 4),
-    "row ids not reassigned": (
-        RowTracking(max_ops=2, mutant=KEEPS_BASE_IDS),
-        "RowIdsAreUnique",
-        4,
-    ),
-    "row ids renewed": (RowTracking(mutant=NEW_IDS_ON_REWRITE), "RowIdsAreStable", 4),
-    "clean-up before all parts": (
-        Checkpoints(mutant=CLEANS_TOO_EARLY),
-        "RetainedVersionsCanBeRebuilt",
-        4,
-    ),
-    "clean-up to the newest checkpoint": (
-        Checkpoints(mutant=CLEANS_TO_NEWEST),
-        "RetainedVersionsCanBeRebuilt",
-        6,
-    ),
-    "incomplete checkpoint accepted": (
-        Checkpoints(mutant=ACCEPTS_INCOMPLETE),
-        "RetainedVersionsCanBeRebuilt",
-        2,
-    ),
-    "vacuum without grace": (Vacuum(mutant=NO_GRACE), "NewestVersionIsWhole", 5),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutant_is_caught(name: str) -> None:
-    model, broken, steps = MUTANTS[name]
-    result = check(model)
-    assert result.violated == broken
-    assert result.trace is not None
-    assert len(result.trace) == steps
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        # Without faults there is no unknown outcome to mistreat.
-        LogStore(faults=0, mutant=RETRY_BLINDLY),
-        LogStore(faults=0, mutant=GIVE_UP),
-        # Without row-level rebasing a vector is never united with another.
-        ConcurrentVectors(rows=3, mutant=REPLACES_VECTOR),
-        # A checkpoint of one part is never incomplete.
-        Checkpoints(parts=1, mutant=CLEANS_TOO_EARLY),
-        # If only the newest version is retained, the newest checkpoint may bound the clean-up.
-        Checkpoints(retained=1, mutant=CLEANS_TO_NEWEST),
-    ],
-    ids=["retry", "give up", "vector", "one part", "one version"],
+from twinlake.verify.models.delta.serial_orders import Rows, Work, applied, explained
+from twinlake.verify.models.delta.shipped import (
+    ADDED_FILES,
+    EVERYTHING,
+    REMOVED_FILES,
+    Added,
+    Commit,
+    conflict,
 )
-def test_mutant_is_harmless_where_it_should_be(model: Model) -> None:
-    assert check(model).ok
+
+# --- vacuum -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("longest", [0, 1, 2, 3])
@@ -126,12 +35,132 @@ def test_vacuum_is_safe_from_one_tick_more_than_the_longest_operation(longest: i
     assert safe_retention(longest=longest) == longest + 1
 
 
+@pytest.mark.parametrize(("longest", "restorable"), [(0, 2), (1, 1), (1, 2), (2, 1)])
+def test_vacuum_must_keep_what_may_be_restored_while_it_is_restored(
+    longest: int, restorable: int
+) -> None:
+    found = safe_retention(longest=longest, restorable=restorable, max_writes=1, max_ticks=6)
+    assert found == max(longest + 1, longest + restorable)
+
+
 def test_vacuum_takes_files_from_a_long_reader() -> None:
     result = check(Vacuum(retention=1, longest=2, max_writes=1), stop_at_first=False)
     assert result.verdicts["ReadersFinish"] == "violated"
 
 
-@pytest.mark.parametrize("kind", [LogStore, ConcurrentVectors, RowTracking, Checkpoints, Vacuum])
-def test_unknown_mutant_is_refused(kind: type[LogStore]) -> None:
-    with pytest.raises(ModelError, match="is no mutant"):
-        kind(mutant="typo")
+# --- isolation --------------------------------------------------------------------------------
+
+
+def test_shortest_history_without_a_serial_order_needs_a_blind_append() -> None:
+    result = check(Isolation(isolation=WRITE_SERIALIZABLE), symmetry=True)
+    assert result.violations[0].message == ("no serial order explains append a, count a, delete a")
+    assert result.trace is not None
+    starts = [step for step in result.trace.steps if step.action == "Start"]
+    read = {step.arguments["operation"]: step.arguments["read"] for step in starts}
+    # The delete did not see what was appended, and the count saw what is deleted.
+    assert read == {
+        "append": (),
+        "delete": (("first", 0),),
+        "count": (("append", 1), ("first", 0)),
+    }
+
+
+def test_write_serializable_order_is_not_the_order_of_versions() -> None:
+    model = Isolation(isolation=WRITE_SERIALIZABLE, order=COMMIT_ORDER, partitions=("a",))
+    result = check(model, symmetry=True)
+    assert result.violations[0].message == (
+        "the order of versions does not explain append a, count a"
+    )
+
+
+def test_search_for_an_order_agrees_with_trying_them_all() -> None:
+    rows: Rows = (("a", (("first", 0),)),)
+    ends: tuple[Rows, ...] = (rows, ())
+    works = tuple(
+        Work(kind, "a", seen)
+        for kind, seen in (
+            ("append", ()),
+            ("delete", (("first", 0),)),
+            ("delete", ()),
+            ("delete", (("append", 1),)),
+        )
+    )
+    compared = 0
+    for count in range(4):
+        for chosen in itertools.permutations(works, count):
+            for end in ends:
+                wanted = any(_ends_in(rows, order, end) for order in itertools.permutations(chosen))
+                assert explained(rows, chosen, end, strict=False) == wanted
+                assert explained(rows, chosen, end, strict=True) == _ends_in(rows, chosen, end)
+                compared += wanted
+    assert compared
+
+
+def _ends_in(rows: Rows, order: tuple[Work, ...], end: Rows) -> bool:
+    now = rows
+    for work in order:
+        after = applied(dict(now), work)
+        if after is None:
+            return False
+        now = after
+    return now == end
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"isolation": "typo"}, {"order": "typo"}, {"max_ops": 6}, {"writers": 0}]
+)
+def test_wrong_parameter_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ModelError):
+        Isolation(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ModelError):
+        LogStore(writers=0)
+
+
+# --- the rules that models ask ----------------------------------------------------------------
+
+BLIND = Commit("WRITE", added=(Added("new", "a"),))
+DELETE_A = Commit("DELETE", removed=("old",), files=frozenset({"old"}), asked="a")
+OPTIMIZE = Commit(
+    "OPTIMIZE",
+    added=(Added("merged", "a"),),
+    removed=("old",),
+    data_change=False,
+    files=frozenset({"old"}),
+    asked=EVERYTHING,
+)
+
+
+@pytest.mark.parametrize(
+    ("mine", "winner", "isolation", "rule"),
+    [
+        (BLIND, DELETE_A, SERIALIZABLE, None),
+        (DELETE_A, BLIND, SERIALIZABLE, "OCC-07"),
+        (DELETE_A, BLIND, WRITE_SERIALIZABLE, None),
+        (DELETE_A, BLIND._replace(added=(Added("new", "b"),)), SERIALIZABLE, None),
+        (DELETE_A, DELETE_A, WRITE_SERIALIZABLE, "OCC-08"),
+        (DELETE_A._replace(files=frozenset()), DELETE_A, WRITE_SERIALIZABLE, "OCC-09"),
+        (OPTIMIZE, BLIND, SERIALIZABLE, None),
+        (OPTIMIZE._replace(data_change=True, operation="UPDATE"), BLIND, SERIALIZABLE, "OCC-07"),
+    ],
+    ids=[
+        "append after delete",
+        "delete after append",
+        "delete after append, relaxed",
+        "delete after append elsewhere",
+        "two deletes",
+        "two deletes, files not read",
+        "compaction after append",
+        "update after append",
+    ],
+)
+def test_shipped_rule_refuses(
+    mine: Commit, winner: Commit, isolation: str, rule: str | None
+) -> None:
+    lost = conflict(mine, 4, (winner,), isolation=isolation)
+    assert (lost.rule if lost else None) == rule
+    assert lost is None or lost.version == 5
+
+
+def test_rules_can_be_left_out() -> None:
+    both = ADDED_FILES | REMOVED_FILES
+    assert conflict(DELETE_A, 0, (BLIND, DELETE_A), isolation=SERIALIZABLE, without=both) is None

@@ -15,6 +15,7 @@ from twinlake.cli.commands.show import show
 from twinlake.cli.commands.sync import sync
 from twinlake.cli.commands.upgrade import upgrade
 from twinlake.cli.commands.vacuum import vacuum
+from twinlake.cli.commands.verify import verify
 from twinlake.cli.commands.verify_twin import verify_twin
 
 __all__ = ["COMMANDS"]
@@ -35,5 +36,6 @@ COMMANDS = (
     sync,
     verify_twin,
     import_command,
+    verify,
     demo,
 )

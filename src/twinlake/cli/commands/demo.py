@@ -31,7 +31,8 @@ def demo(output: Output, keep: Path | None, no_spark: bool) -> None:
     table, turns on the change data feed and then deletion vectors, and shows after each step the
     lines that landed in the log, what they mean, and what a client that lacks a feature is told.
     Then two writers meet, and an earlier version comes back. At last Spark writes, merges and
-    deletes a million rows, and a table that breaks the rules of Iceberg writers is upgraded.
+    deletes a million rows, and a table that breaks the rules of Iceberg writers is upgraded. A
+    model checker ends it: an anomaly of overlapping commits, its fix, and the same on a table.
     """
     from twinlake.cli.story import story
 

@@ -50,7 +50,8 @@ def check(
     Args:
         model: the model.
         symmetry: treat actors of one role as interchangeable, and local values that no action
-            can tell apart as one.
+            can tell apart as one. A lasting property of all actors must not tell them apart
+            either: idle is idle, whatever came before it.
         value_symmetry: treat data values as interchangeable that the model says are.
         reduction: fuse steps by partial order; derived from what the actions declare.
         without: names of properties to leave out.

@@ -14,7 +14,7 @@ from twinlake.verify.checker.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from twinlake.verify.checker.layout import Interned, Layout
 
@@ -49,12 +49,19 @@ class Bad(NamedTuple):
 
 
 class Judge:
-    """Evaluates safety properties once for each combination of values they read."""
+    """Evaluates safety properties once for each combination of values they read.
+
+    A property of one variable is judged when a value of it is first met, a property of one actor
+    likewise. A property of several variables is judged on the states of each level: moves are
+    remembered by what they touch, so a combination may be new although nothing is computed.
+    """
 
     def __init__(self, space: Judged) -> None:
         self._space = space
         judged = [one for one in space.properties if one.kind != EVENTUALLY_ALWAYS]
-        self._of_shared = [one for one in judged if one.variables == one.reads]
+        of_shared = [one for one in judged if one.variables == one.reads]
+        self._of_one = [one for one in of_shared if len(one.reads) <= 1]
+        self._of_several = [one for one in of_shared if len(one.reads) > 1]
         self._of_actor = [one for one in judged if one.reads == ("actor",)]
         #: Properties that look at all actors at once are left to the search, state by state.
         self.of_states = [one for one in judged if one.sees_all_actors]
@@ -65,32 +72,36 @@ class Judge:
                 raise ModelError(f"{one.name} must read variables, one actor, or all actors")
         self._seen: set[tuple[str, tuple[int, ...]]] = set()
 
-    def shared(self, numbers: dict[str, int], written: Iterable[str], state: int) -> None:
-        """Judge a combination of shared values some of which were just written.
+    def shared(self, numbers: Mapping[str, int], written: Collection[str]) -> None:
+        """Judge the values of variables that were just written."""
+        for one in self._of_one:
+            if all(name in written for name in one.reads):
+                self._evaluate(one, tuple(numbers[name] for name in one.reads))
 
-        ``numbers`` may lack variables that the step did not touch: they are as in ``state``.
-        """
-        fresh = set(written)
-        layout = self._space.layout
-        for one in self._of_shared:
-            if fresh.isdisjoint(one.reads):
-                continue
-            for name in one.reads:
-                if name not in numbers:
-                    index = self._space.variables.index(name)
-                    shift, mask = layout.shared_shifts[index], layout.shared_masks[index]
-                    numbers[name] = (state >> shift) & mask
-            key = (one.name, tuple(numbers[name] for name in one.reads))
-            if key in self._seen:
-                continue
-            self._seen.add(key)
-            values = [self._value(name, numbers[name]) for name in one.reads]
-            found = one.holds(*values)
-            if one.kind == SOMETIMES:
-                self._note(one, found)
-            elif found is not None:
-                match = dict(zip(one.reads, key[1], strict=True))
-                self._space.bad.append(Bad(one, found, match))
+    def level(self, states: Iterable[int]) -> None:
+        """Judge every combination of values that these states have."""
+        layout, variables = self._space.layout, self._space.variables
+        for one in self._of_several:
+            places = [variables.index(name) for name in one.reads]
+            fields = [(layout.shared_shifts[at], layout.shared_masks[at]) for at in places]
+            mask = sum(bits << shift for shift, bits in fields)
+            for combined in {state & mask for state in states}:
+                self._evaluate(one, tuple((combined >> shift) & bits for shift, bits in fields))
+
+    def _evaluate(self, one: Property, numbers: tuple[int, ...]) -> None:
+        key = (one.name, numbers)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        values = [
+            self._value(name, number) for name, number in zip(one.reads, numbers, strict=True)
+        ]
+        found = one.holds(*values)
+        if one.kind == SOMETIMES:
+            self._note(one, found)
+        elif found is not None:
+            match = dict(zip(one.reads, numbers, strict=True))
+            self._space.bad.append(Bad(one, found, match))
 
     def actor(self, role: int, number: int, value: Any) -> None:
         """Judge a local value that was never seen before."""
@@ -102,7 +113,10 @@ class Judge:
                 self._space.bad.append(Bad(one, found, {}, role, number))
 
     def fails_alone(self, value: Any) -> bool:
-        """Whether a local value breaks a property of one actor."""
+        """Whether a local value breaks a property of one actor; notes what it reaches."""
+        for one in self._of_actor:
+            if one.kind == SOMETIMES:
+                self._note(one, one.holds(value))
         return any(one.kind == ALWAYS and one.holds(value) is not None for one in self._of_actor)
 
     def state(self, state: int) -> list[Bad]:

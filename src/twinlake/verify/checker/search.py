@@ -159,6 +159,7 @@ class Search:
     def _judge(self, level: Level, index: int) -> int | None:
         """Report what fails in a level; returns where in it the first failure is."""
         space = self.space
+        space.judge.level(level)
         failing: list[tuple[int, Bad]] = []
         if space.bad:
             failing += matches(space, level)

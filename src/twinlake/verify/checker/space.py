@@ -127,7 +127,7 @@ class Space:
     def encode(self, shared: Mapping[str, Hashable], actors: Iterable[Any]) -> int:
         """A state of values as a packed state."""
         numbers = [self._shared_number(i, shared[name]) for i, name in enumerate(self.variables)]
-        self.judge.shared(dict(zip(self.variables, numbers, strict=True)), self.variables, 0)
+        self.judge.shared(dict(zip(self.variables, numbers, strict=True)), self.variables)
         locals_ = [
             self._actor_number(role, value)
             for role, value in zip(self.role_of, actors, strict=True)
@@ -158,7 +158,7 @@ class Space:
             for index, number in enumerate(numbers)
         )
         by_name = dict(zip(self.variables, found, strict=True))
-        self.judge.shared(by_name, self.variables, 0)
+        self.judge.shared(by_name, self.variables)
         return found
 
     def renamed_actor(self, role: int, number: int, mapping: dict[Hashable, Hashable]) -> int:
@@ -210,7 +210,8 @@ class Space:
         return value
 
     def _actor_number(self, role: int, value: Any) -> int:
-        if self._merge_alike:
+        # A value that breaks a property is told from those that do the same but break none.
+        if self._merge_alike and not self.judge.fails_alone(value):
             value = self._representative(role, value)
         interned = self.actors[role]
         number = interned.put(value)
@@ -273,7 +274,7 @@ class Space:
         for outcome in self.outcomes(role, value, shared):
             difference = 0
             if outcome.shared:
-                difference = self._difference(outcome.shared, numbers, state)
+                difference = self._difference(outcome.shared, numbers)
             moves.append((difference, self._actor_number(role, outcome.actor)))
             for step in outcome.steps:
                 self.fired[step.action.name] = self.fired.get(step.action.name, 0) + 1
@@ -306,9 +307,7 @@ class Space:
         at = getattr(value, attribute)
         return (role, local, line[at]) if at < len(line) and line[at] >= 0 else None
 
-    def _difference(
-        self, after: Mapping[str, Hashable], numbers: Mapping[str, int], state: int
-    ) -> int:
+    def _difference(self, after: Mapping[str, Hashable], numbers: Mapping[str, int]) -> int:
         """What setting these variables adds to the packed state; judges the new values."""
         difference = 0
         written = dict(numbers)
@@ -318,7 +317,7 @@ class Space:
             if name in self.model.append_only:
                 self._continue_line(index, numbers[name], number)
             difference += (number - numbers[name]) << self.layout.shared_shifts[index]
-        self.judge.shared(written, after, state)
+        self.judge.shared(written, after)
         return difference
 
     def _continue_line(self, index: int, before: int, after: int) -> None:

@@ -101,6 +101,7 @@ class _Wanderer:
 
     def _judged(self, path: list[int]) -> Violated | None:
         state = path[-1]
+        self.space.judge.level((state,))
         failing = [bad for _, bad in matches(self.space, [state])] if self.space.bad else []
         failing += self.space.judge.state(state)
         if not failing:

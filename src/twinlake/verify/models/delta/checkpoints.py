@@ -5,18 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from twinlake.verify.checker import Failure, Model, ModelError, Next, Role, Start, action, always
+from twinlake.verify.checker import Failure, Next, Role, Start, action, always
+from twinlake.verify.models.mutation import WithMutants
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = ["ACCEPTS_INCOMPLETE", "CLEANS_TOO_EARLY", "CLEANS_TO_NEWEST", "Checkpoints"]
+__all__ = [
+    "ACCEPTS_INCOMPLETE",
+    "CLEANS_TOO_EARLY",
+    "CLEANS_TO_NEWEST",
+    "DROPS_TOMBSTONES",
+    "TRUSTS_HINT",
+    "Checkpoints",
+]
 
 #: Mutants: the clean-up trusts a checkpoint of which parts are missing; it deletes up to the
-#: newest checkpoint although an older version is retained; a reader uses an incomplete one.
+#: newest checkpoint although an older version is retained; a reader uses an incomplete one, or
+#: the one that the hint names without listing the log; a checkpoint has no tombstones.
 CLEANS_TOO_EARLY, CLEANS_TO_NEWEST = "cleans-too-early", "cleans-to-newest"
-ACCEPTS_INCOMPLETE = "accepts-incomplete"
-MUTANTS = (None, CLEANS_TOO_EARLY, CLEANS_TO_NEWEST, ACCEPTS_INCOMPLETE)
+ACCEPTS_INCOMPLETE, TRUSTS_HINT = "accepts-incomplete", "trusts-hint"
+DROPS_TOMBSTONES = "drops-tombstones"
 
 IDLE, PARTS, HINT, CLEANS = "IDLE", "PARTS", "HINT", "CLEANS"
 
@@ -37,7 +46,7 @@ class Actor(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoints(Model):
+class Checkpoints(WithMutants):
     """A committer, one who writes checkpoints part by part, and one who cleans the log up.
 
     The newest ``retained`` versions must stay readable. The hint to the last checkpoint may be
@@ -45,16 +54,19 @@ class Checkpoints(Model):
     """
 
     title: ClassVar[str] = "Delta checkpoints"
+    mutants: ClassVar[tuple[str | None, ...]] = (
+        None,
+        CLEANS_TOO_EARLY,
+        CLEANS_TO_NEWEST,
+        ACCEPTS_INCOMPLETE,
+        TRUSTS_HINT,
+        DROPS_TOMBSTONES,
+    )
     only_grows: ClassVar[tuple[str, ...]] = ("committed",)
 
     max_versions: int = 4
     parts: int = 2
     retained: int = 2
-    mutant: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.mutant not in MUTANTS:
-            raise ModelError(f"{self.mutant!r} is no mutant of {self.title}")
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -136,24 +148,29 @@ class Checkpoints(Model):
     def _oldest(self, newest: int) -> int:
         return max(0, newest - self.retained + 1)
 
+    def _base(self, version: int, checkpoints: tuple[Checkpoint, ...], hint: int) -> int:
+        """The checkpoint from which a reader rebuilds a version; -1 for none."""
+        if self.mutant == TRUSTS_HINT:
+            return hint if hint <= version else -1
+        usable = (
+            one.version
+            for one in checkpoints
+            if one.version <= version
+            and (one.parts == self.parts or self.mutant == ACCEPTS_INCOMPLETE)
+        )
+        return max(usable, default=-1)
+
     @always
     def retained_versions_can_be_rebuilt(
         self,
         committed: tuple[int],
         entries: frozenset[int],
         checkpoints: tuple[Checkpoint, ...],
+        hint: int,
     ) -> Failure | None:
         """Every retained version is a checkpoint and the entries after it, without a gap."""
         for version in range(self._oldest(committed[0]), committed[0] + 1):
-            base = max(
-                (
-                    one.version
-                    for one in checkpoints
-                    if one.version <= version
-                    and (one.parts == self.parts or self.mutant == ACCEPTS_INCOMPLETE)
-                ),
-                default=-1,
-            )
+            base = self._base(version, checkpoints, hint)
             gap = [one for one in range(base + 1, version + 1) if one not in entries]
             if gap:
                 return Failure(
@@ -167,3 +184,25 @@ class Checkpoints(Model):
                     {"version": version, "checkpoint": base},
                 )
         return None
+
+    @always
+    def tombstones_of_retained_versions_survive(
+        self, committed: tuple[int], checkpoints: tuple[Checkpoint, ...], hint: int
+    ) -> Failure | None:
+        """A vacuum of the newest version knows when each file of a retained one was removed.
+
+        Version ``v`` removes the file of the version before it. Files without a tombstone look
+        as if nobody had ever needed them.
+        """
+        newest = committed[0]
+        base = self._base(newest, checkpoints, hint)
+        kept = 0 if self.mutant == DROPS_TOMBSTONES else self.retained
+        known = {version for version in range(newest + 1) if version > base}
+        known |= {version for version in range(base + 1) if version > base - kept}
+        lost = [one for one in range(self._oldest(newest) + 1, newest + 1) if one not in known]
+        if not lost:
+            return None
+        return Failure(
+            f"the tombstone of version {lost[0]} is not in the checkpoint of version {base}",
+            {"checkpoint": base, "missing": lost},
+        )

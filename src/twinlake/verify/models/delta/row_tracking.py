@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from twinlake.verify.checker import Failure, Model, ModelError, Next, Role, Start, action, always
+from twinlake.verify.checker import Failure, Next, Start, action, always
+from twinlake.verify.models.mutation import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,6 @@ __all__ = ["KEEPS_BASE_IDS", "NEW_IDS_ON_REWRITE", "RowTracking"]
 
 #: Mutants: a commit that lost a version keeps the ids it had assigned; a rewrite assigns new ids.
 KEEPS_BASE_IDS, NEW_IDS_ON_REWRITE = "keeps-base-ids", "new-ids-on-rewrite"
-MUTANTS = (None, KEEPS_BASE_IDS, NEW_IDS_ON_REWRITE)
 
 IDLE, COMMIT = "IDLE", "COMMIT"
 INSERT, UPDATE, OPTIMIZE = "INSERT", "UPDATE", "OPTIMIZE"
@@ -52,25 +52,15 @@ Log = tuple[Version, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowTracking(Model):
+class RowTracking(Writers):
     """Inserts, updates and optimizes that race for versions and for row ids."""
 
     title: ClassVar[str] = "Delta row tracking"
+    mutants: ClassVar[tuple[str | None, ...]] = (None, KEEPS_BASE_IDS, NEW_IDS_ON_REWRITE)
     append_only: ClassVar[tuple[str, ...]] = ("log",)
     only_grows: ClassVar[tuple[str, ...]] = ("started",)
 
-    writers: int = 2
     max_ops: int = 3
-    mutant: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.mutant not in MUTANTS:
-            raise ModelError(f"{self.mutant!r} is no mutant of {self.title}")
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The writers."""
-        return (Role(name="Writer", count=self.writers),)
 
     def initial(self) -> Iterator[Start]:
         """An empty table."""

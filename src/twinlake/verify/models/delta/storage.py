@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
-    Model,
-    ModelError,
     Next,
-    Role,
     Start,
     action,
     always,
     eventually_always,
 )
+from twinlake.verify.models.mutation import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +24,6 @@ __all__ = ["BLIND_OVERWRITE", "GIVE_UP", "NON_ATOMIC", "RETRY_BLINDLY", "LogStor
 #: new version without looking; an entry becomes visible before it is complete.
 BLIND_OVERWRITE, GIVE_UP = "blind-overwrite", "give-up"
 RETRY_BLINDLY, NON_ATOMIC = "retry-blindly", "non-atomic"
-MUTANTS = (None, BLIND_OVERWRITE, GIVE_UP, RETRY_BLINDLY, NON_ATOMIC)
 
 IDLE, PUT, FINISH, UNKNOWN = "IDLE", "PUT", "FINISH", "UNKNOWN"
 COMMITTED, FAILED = "committed", "failed"
@@ -52,7 +49,7 @@ Told = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogStore(Model):
+class LogStore(Writers):
     """Writers that append operations to the log under faults of the store.
 
     ``faults`` puts may fail without a word on whether they took effect. ``stale_list`` lets a
@@ -60,22 +57,18 @@ class LogStore(Model):
     """
 
     title: ClassVar[str] = "Delta log on a store with faults"
+    mutants: ClassVar[tuple[str | None, ...]] = (
+        None,
+        BLIND_OVERWRITE,
+        GIVE_UP,
+        RETRY_BLINDLY,
+        NON_ATOMIC,
+    )
     only_grows: ClassVar[tuple[str, ...]] = ("started", "faulted")
 
-    writers: int = 2
     max_ops: int = 3
     faults: int = 1
     stale_list: bool = True
-    mutant: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.mutant not in MUTANTS:
-            raise ModelError(f"{self.mutant!r} is no mutant of {self.title}")
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The writers."""
-        return (Role(name="Writer", count=self.writers),)
 
     def initial(self) -> Iterator[Start]:
         """An empty log, nothing reported."""

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
-    Model,
-    ModelError,
     Next,
-    Role,
     Start,
     action,
     always,
     eventually_always,
 )
+from twinlake.verify.models.mutation import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +23,6 @@ __all__ = ["PATH_ONLY", "REPLACES_VECTOR", "ConcurrentVectors"]
 #: Mutants: a rebased delete replaces the winner's vector instead of uniting with it; the conflict
 #: check looks whether the path is still live and not whether its vector is still the one read.
 REPLACES_VECTOR, PATH_ONLY = "replaces-vector", "path-only"
-MUTANTS = (None, REPLACES_VECTOR, PATH_ONLY)
 
 IDLE, COMMIT = "IDLE", "COMMIT"
 Vector = frozenset[int]
@@ -52,7 +49,7 @@ Log = tuple[Version, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConcurrentVectors(Model):
+class ConcurrentVectors(Writers):
     """Deletes that replace ``(path, old vector)`` by ``(path, new vector)``.
 
     Two deletes of one file conflict. With ``row_level`` the loser unites its rows with the
@@ -60,24 +57,14 @@ class ConcurrentVectors(Model):
     """
 
     title: ClassVar[str] = "Delta deletion vectors"
+    mutants: ClassVar[tuple[str | None, ...]] = (None, REPLACES_VECTOR, PATH_ONLY)
     append_only: ClassVar[tuple[str, ...]] = ("log",)
     only_grows: ClassVar[tuple[str, ...]] = ("started", "aborted")
 
-    writers: int = 2
     files: int = 1
     rows: int = 2
     max_ops: int = 3
     row_level: bool = False
-    mutant: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.mutant not in MUTANTS:
-            raise ModelError(f"{self.mutant!r} is no mutant of {self.title}")
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The writers."""
-        return (Role(name="Writer", count=self.writers),)
 
     def initial(self) -> Iterator[Start]:
         """Some full files without vectors."""

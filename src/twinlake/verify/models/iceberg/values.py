@@ -207,3 +207,5 @@ class Writer(NamedTuple):
     snapshot_id: int = NEVER
     #: The idempotency key of the commit, where commits go through a server.
     token: int = 0
+    #: How many swaps have failed, where there is a limit to that.
+    failed_swaps: int = 0

@@ -1,0 +1,49 @@
+"""``twinlake verify all``: everything that is known to hold or to break, in one table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from twinlake.cli.command import command
+from twinlake.cli.output import JsonOutput
+from twinlake.cli.verify_options import VerifyCommand
+
+if TYPE_CHECKING:
+    from twinlake.cli.output import Output
+
+__all__ = ["verify_all"]
+
+
+@command(table=False, cls=VerifyCommand)
+@click.option("--large", is_flag=True, help="Also the configurations that take long.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(
+        ["schedules", "iceberg", "delta", "fixes", "servers", "bounds", "code", "replays"]
+    ),
+    help="Only this part. Repeatable.",
+)
+def verify_all(output: Output, large: bool, only: tuple[str, ...]) -> None:
+    """Check every model and the code, and compare with what is known.
+
+    The source document's anomaly and its fix, every safe configuration, every mutant with its
+    smallest configuration and the length of its shortest trace, the fixes compared, and the real
+    code under small workloads. Exit status: 0 if all of it comes out as it must, 1 if not.
+    """
+    from twinlake.cli.verify_report import PARTS, Report
+
+    report = Report(large=large, only=only or PARTS)
+    if isinstance(output, JsonOutput):
+        for _ in report.parts():
+            pass
+        output.show(report.summary())
+    else:
+        output.tell(report.told())
+    if not report.ok:
+        click.get_current_context().exit(1)
+
+
+verify_all.name = "all"

@@ -1,0 +1,288 @@
+"""Running what ``twinlake verify code`` was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.cli.verify_page import Page, Shown, write_page
+from twinlake.cli.verify_progress import ProgressLine
+from twinlake.cli.verify_view import comparison, trace_grid
+from twinlake.cli.view import Facts, Grid, Heading, Prose, View
+from twinlake.cli.wording import counted
+from twinlake.errors import Code, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from twinlake.cli.view import Block
+    from twinlake.verify.code import Exploration, ModelReplay, Replay, Violation, Workload
+
+__all__ = ["Request", "exploration_grid", "listing", "replay_grid", "run"]
+
+_DEFAULT: Final = "pairs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for on the command line."""
+
+    workloads: tuple[str, ...]
+    faults: bool
+    kinds: tuple[str, ...]
+    sample: bool
+    seed: int
+    runs: int
+    limit: int | None
+    replay: str | None
+    shrink: str | None
+    models: bool
+    page: Path | None
+    verbose: bool
+
+
+def run(request: Request) -> tuple[View, bool]:
+    """The view of the outcome, and whether no property is broken."""
+    _refuse_mixed(request)
+    if request.models:
+        return _models()
+    if request.replay is not None or request.shrink is not None:
+        return _replayed(request)
+    found = [_explored(request, one) for one in _workloads(request.workloads)]
+    wrong = [one for exploration in found for one in exploration.violations]
+    data = {"ok": all(one.ok for one in found), "explorations": [one.to_dict() for one in found]}
+    blocks: list[Block] = [exploration_grid(found), Prose(_verdict(found, wrong))]
+    for violation in wrong:
+        blocks += _violation_blocks(violation, verbose=request.verbose)
+    if request.page is not None:
+        write_page(request.page, _page("The code that commits", found, wrong))
+        blocks.append(Prose(f"The page is in {request.page}."))
+    return View(data=data, blocks=blocks), not wrong
+
+
+def _refuse_mixed(request: Request) -> None:
+    """Ways of running that exclude each other."""
+    ways = {
+        "--replay": request.replay is not None,
+        "--shrink": request.shrink is not None,
+        "--models": request.models,
+        "--sample": request.sample,
+        "--faults": request.faults or bool(request.kinds),
+    }
+    chosen = [name for name, asked in ways.items() if asked]
+    if request.workloads and chosen and chosen[0] in ("--replay", "--shrink", "--models"):
+        chosen.append("WORKLOAD")
+    if len(chosen) > 1:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"{' and '.join(chosen)} cannot go together.",
+            why="Each is another way of running the code.",
+            fix=f"Keep one of them, such as {chosen[0]}.",
+            fields={"options": chosen},
+        )
+
+
+def _workloads(names: Sequence[str]) -> list[Workload]:
+    from twinlake.verify.code import GROUPS, WORKLOADS
+
+    found: dict[str, Workload] = {}
+    strange: list[str] = []
+    for name in names or (_DEFAULT,):
+        members = GROUPS.get(name) or ((name,) if name in WORKLOADS else ())
+        if not members:
+            strange.append(name)
+        found |= {member: WORKLOADS[member] for member in members}
+    if strange:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"There is no workload {', '.join(map(repr, strange))}.",
+            why=f"There are {len(WORKLOADS)} of them, in the groups {', '.join(GROUPS)}.",
+            fix="See `twinlake verify code --list`.",
+            fields={"workloads": strange},
+        )
+    return list(found.values())
+
+
+def _explored(request: Request, workload: Workload) -> Exploration:
+    from twinlake.verify.code import FAULTS, explore, sample, sweep
+
+    strange = [kind for kind in request.kinds if kind not in FAULTS]
+    if strange:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"There is no fault {', '.join(map(repr, strange))}.",
+            why=f"There are {', '.join(FAULTS)}.",
+            fix="Name one of these.",
+            fields={"faults": strange},
+        )
+    with ProgressLine() as line:
+
+        def progress(schedules: int) -> None:
+            line.tell(f"{workload.name}: {counted(schedules, 'schedule')}")
+
+        if request.sample:
+            return sample(workload, seed=request.seed, runs=request.runs)
+        if request.faults or request.kinds:
+            kinds = request.kinds or FAULTS
+            return sweep(workload, kinds=kinds, limit=request.limit, progress=progress)
+        return explore(workload, limit=request.limit, progress=progress)
+
+
+def exploration_grid(found: Sequence[Exploration]) -> Grid:
+    """A row a workload: how much was run, and how it came out."""
+    rows = [
+        (
+            one.workload,
+            f"{one.schedules:,}",
+            f"{one.steps:,}",
+            f"{one.placements:,}",
+            one.complete,
+            len(one.violations),
+            "; ".join(f"{count:,} x {what}" for what, count in _most(one)),
+            f"{one.cpu_seconds:.1f}",
+        )
+        for one in found
+    ]
+    header = "workload schedules:r steps:r faults:r to_the_end violations:r outcomes cpu_s:r"
+    return Grid.of(header, rows)
+
+
+def _most(one: Exploration) -> list[tuple[str, int]]:
+    return sorted(one.outcomes.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _verdict(found: Sequence[Exploration], wrong: Sequence[Violation]) -> str:
+    schedules = sum(one.schedules for one in found)
+    ran = f"{counted(len(found), 'workload')}, {schedules:,} schedules"
+    if wrong:
+        return f"VIOLATED: {len(wrong)} of {ran}. Run one again with --replay ID."
+    if all(one.complete for one in found):
+        return f"{ran}: every interleaving was run, and no property is broken."
+    return f"{ran}: no property is broken, but not every interleaving was run."
+
+
+def _violation_blocks(one: Violation, *, verbose: bool) -> list[Block]:
+    return [
+        Heading(f"{one.property}: {counted(len(one.trace), 'step')}"),
+        Facts((("schedule", one.schedule_id),)),
+        trace_grid(one.trace, verbose=verbose),
+        *comparison(one.message, one.to_dict()["fields"]),
+    ]
+
+
+# --- one schedule -------------------------------------------------------------------------------
+
+
+def _replayed(request: Request) -> tuple[View, bool]:
+    from twinlake.verify.code import replay, shrink
+
+    given = request.shrink if request.shrink is not None else request.replay
+    schedule_id = str(given)
+    if request.shrink is not None:
+        schedule_id = shrink(schedule_id)
+    found = replay(schedule_id)
+    ok = not found.violations
+    blocks: list[Block] = [
+        Facts((("schedule", found.schedule_id), *found.replies.items())),
+        trace_grid(found.trace, verbose=request.verbose),
+    ]
+    for one in found.violations:
+        blocks += [Prose(f"VIOLATED: {one.property}."), *comparison(one.message, _fields(one))]
+    if ok:
+        blocks.append(Prose("No property is broken."))
+    if request.page is not None:
+        write_page(request.page, _replay_page(found))
+        blocks.append(Prose(f"The page is in {request.page}."))
+    data = {"ok": ok, **found.to_dict()}
+    return View(data=data, blocks=blocks), ok
+
+
+def _fields(one: Violation) -> dict[str, Any]:
+    fields: dict[str, Any] = one.to_dict()["fields"]
+    return fields
+
+
+def _replay_page(found: Replay) -> Page:
+    first = found.violations[0] if found.violations else None
+    return Page(
+        title="The code that commits",
+        verdict=first.message if first else "No property is broken.",
+        ok=first is None,
+        facts=[("schedule", found.schedule_id), *found.replies.items()],
+        traces=[
+            Shown(
+                title=first.property if first else "The schedule",
+                trace=found.trace,
+                message=first.message if first else "",
+                fields=_fields(first) if first else {},
+            )
+        ],
+    )
+
+
+def _page(title: str, found: Sequence[Exploration], wrong: Sequence[Violation]) -> Page:
+    return Page(
+        title=title,
+        verdict=_verdict(found, wrong),
+        ok=not wrong,
+        verdicts=[
+            (
+                one.workload,
+                f"{one.schedules:,} schedules, {counted(len(one.violations), 'violation')}",
+            )
+            for one in found
+        ],
+        traces=[
+            Shown(title=one.schedule_id, trace=one.trace, message=one.message, fields=_fields(one))
+            for one in wrong
+        ],
+    )
+
+
+# --- the models' counterexamples ----------------------------------------------------------------
+
+
+def _models() -> tuple[View, bool]:
+    from twinlake.verify.code import model_replays
+
+    with ProgressLine() as line:
+        line.tell("running the models' counterexamples on the code")
+        found = model_replays()
+    ok = all(one.masked for one in found)
+    text = "The code masks every one of them." if ok else "The code shows at least one of them."
+    data = {"ok": ok, "replays": [one.to_dict() for one in found]}
+    return View(data=data, blocks=[replay_grid(found), Prose(text)]), ok
+
+
+def replay_grid(found: Sequence[ModelReplay]) -> Grid:
+    """Counterexamples of models, and what became of each on the code."""
+    rows = [
+        (
+            one.name,
+            one.model,
+            one.property,
+            len(one.model_trace),
+            "masked" if one.masked else "SHOWS",
+            one.by,
+        )
+        for one in found
+    ]
+    return Grid.of("counterexample model property steps:r on_the_code by", rows)
+
+
+def listing() -> View:
+    """The workloads and the kinds of faults."""
+    from twinlake.verify.code import FAULTS, WORKLOADS
+
+    found = WORKLOADS.values()
+    data = {
+        "workloads": [
+            {"name": one.name, "group": one.group, "actors": one.names, "title": one.title}
+            for one in found
+        ],
+        "faults": list(FAULTS),
+    }
+    rows = [(one.name, one.group, one.names, one.title) for one in found]
+    grid = Grid.of("workload group actors what", rows)
+    return View(data=data, blocks=[grid, Facts((("faults", ", ".join(FAULTS)),))])

@@ -1,0 +1,206 @@
+"""Results of the model checker and traces, as blocks and as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.cli.verify_models import parameters_of
+from twinlake.cli.verify_words import (
+    argument_text,
+    change_text,
+    check_text,
+    local_text,
+    words,
+)
+from twinlake.cli.view import Facts, Grid, Heading, Prose
+from twinlake.cli.wording import counted, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.cli.verify_configs import Config
+    from twinlake.cli.view import Block
+    from twinlake.verify import Result
+    from twinlake.verify.checker import Trace, TraceStep
+
+__all__ = [
+    "brief_grid",
+    "comparison",
+    "config_data",
+    "config_facts",
+    "is_as_asked",
+    "result_blocks",
+    "result_data",
+    "result_facts",
+    "trace_grid",
+    "verdict_line",
+]
+
+_BAD: Final = frozenset({"violated", "not reached"})
+_BRIEF_WIDTH: Final = 58
+#: What the fields of a failed comparison are called where their names are short for something.
+_FIELDS: Final = {"actual": "read", "id": "row"}
+
+
+def is_as_asked(result: Result) -> bool:
+    """Whether nothing that was looked at contradicts the properties."""
+    return not _BAD.intersection(result.verdicts.values())
+
+
+def config_data(config: Config, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Which model was run, and with what."""
+    return {
+        "extension": config.extension.name,
+        "config": config.name,
+        "mutant": parameters.get("mutant"),
+    }
+
+
+def result_data(config: Config, result: Result) -> dict[str, Any]:
+    """A result as JSON data; without a violation the trace is empty."""
+    told = result.to_dict()
+    return {
+        **config_data(config, result.parameters),
+        **told,
+        "trace": told["trace"] or [],
+        "unreached": list(result.unreached),
+    }
+
+
+def config_facts(config: Config, model: str, parameters: Mapping[str, Any]) -> Facts:
+    """The model and every parameter it ran with."""
+    given = ", ".join(f"{name}={_value(value)}" for name, value in parameters.items())
+    changed = [
+        f"{one.name}={_value(parameters[one.name])}"
+        for one in parameters_of(config.extension.model)
+        if parameters[one.name] != config.parameters.get(one.name, one.default)
+    ]
+    return Facts(
+        (
+            ("model", f"{model} ({config.extension.name})"),
+            ("configuration", ", ".join([config.name, *changed])),
+            ("parameters", given),
+        )
+    )
+
+
+def _value(value: Any) -> str:
+    return "|".join(map(str, value)) if isinstance(value, tuple) else words(value)
+
+
+def result_facts(result: Result) -> Facts:
+    """How much was looked at."""
+    chosen = [name.replace("_", " ") for name, value in result.options.items() if value is True]
+    without = result.options.get("without") or ()
+    rate = result.states / result.cpu_seconds if result.cpu_seconds else 0.0
+    rows = [
+        ("states", f"{result.states:,} ({result.generated:,} generated, depth {result.depth})"),
+        ("searched", _searched(result)),
+        *([("reductions", ", ".join(chosen))] if chosen else ()),
+        *([("not asked", ", ".join(without))] if without else ()),
+        *([("never taken", ", ".join(result.unreached))] if _tells_unreached(result) else ()),
+        ("cpu seconds", f"{result.cpu_seconds:.2f} ({rate:,.0f} states/s)"),
+    ]
+    return Facts(tuple(rows))
+
+
+def _tells_unreached(result: Result) -> bool:
+    return result.complete and bool(result.unreached)
+
+
+def _searched(result: Result) -> str:
+    if "walks" in result.options:
+        told = f"random walks, seed {result.options['seed']}"
+    elif result.complete:
+        return "to the end"
+    elif result.violations:
+        return "up to the first violation"
+    else:
+        told = "up to the limit of states"
+    return f"{told}: what was not found may still be there" if not result.violations else told
+
+
+def verdict_line(result: Result) -> str:
+    """The outcome in a sentence."""
+    if result.violations:
+        first = result.violations[0]
+        where = f" after {counted(len(first.trace), 'step')}"
+        return f"VIOLATED: {first.property}{where}. {_sentence(first.message)}"
+    missing = [name for name, verdict in result.verdicts.items() if verdict == "not reached"]
+    if missing:
+        return f"NOT REACHED: {', '.join(missing)}, so what holds may hold for want of it."
+    if result.complete:
+        return f"Proved for this configuration: all {len(result.verdicts)} properties hold."
+    return "No violation found, and nothing proved: the search did not see every state."
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def result_blocks(config: Config, result: Result, *, verbose: bool = False) -> list[Block]:
+    """The outcome for people: how it ran, every property, and a trace for each violated one."""
+    blocks: list[Block] = [
+        config_facts(config, result.model, result.parameters),
+        result_facts(result),
+        Grid.of("property verdict", result.verdicts.items()),
+        Prose(verdict_line(result)),
+    ]
+    for one in result.violations:
+        steps = counted(len(one.trace), "step")
+        moves = f", {one.trace.moves} of the search" if one.trace.moves != len(one.trace) else ""
+        blocks += [
+            Heading(f"{one.property}: {steps}{moves}"),
+            trace_grid(one.trace, verbose=verbose),
+            *comparison(one.message, one.to_dict()["fields"]),
+        ]
+    return blocks
+
+
+def trace_grid(trace: Trace, *, verbose: bool = False) -> Grid:
+    """A row a step: actor, action, arguments, checks with their results, what changed.
+
+    ``verbose``: also where the actor goes and what it holds, and counters of the model.
+    """
+    header = "step:r actor action arguments checks changed"
+    return Grid.of(
+        f"{header} goes_to holds" if verbose else header,
+        [_row(step, verbose=verbose) for step in trace.steps],
+    )
+
+
+def _row(step: TraceStep, *, verbose: bool) -> tuple[object, ...]:
+    told = (
+        step.number,
+        step.actor,
+        step.action,
+        argument_text(step),
+        check_text(step),
+        change_text(step, counters=verbose),
+    )
+    return (*told, step.state[1], local_text(step)) if verbose else told
+
+
+def brief_grid(trace: Trace) -> Grid:
+    """A trace that fits on a screen: of each step what matters most."""
+    rows = [
+        (step.number, step.actor, step.action, shortened(_gist(step), _BRIEF_WIDTH))
+        for step in trace.steps
+    ]
+    return Grid.of("step:r actor action what", rows)
+
+
+def _gist(step: TraceStep) -> str:
+    # A committed version says what the step did; otherwise the checks, then the arguments.
+    committed = change_text(step).partition("; ")[0] if "table" in step.changes else ""
+    return committed or check_text(step) or argument_text(step) or change_text(step)
+
+
+def comparison(message: str, fields: Mapping[str, Any]) -> list[Block]:
+    """What was expected, what was found, and where."""
+    rows = [
+        (_FIELDS.get(name, name), "none" if value is None else words(value))
+        for name, value in fields.items()
+    ]
+    told: list[Block] = [Prose(f"The failed comparison: {_sentence(message)}")]
+    return [*told, Facts(tuple(rows))] if rows else told

@@ -1,0 +1,498 @@
+"""The Delta models of the catalogue."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+from twinlake.verify.models.catalogue.rows import (
+    CONTROL,
+    DELTA,
+    FINDING,
+    MUTANT,
+    SAFE,
+    Case,
+    Extension,
+    case,
+)
+from twinlake.verify.models.delta.applications import (
+    IGNORES_LAST_BATCH,
+    NOTES_ID_LATER,
+    UNCHECKED_APPLICATION,
+    ApplicationIds,
+)
+from twinlake.verify.models.delta.checkpoints import (
+    ACCEPTS_INCOMPLETE,
+    CLEANS_TO_NEWEST,
+    CLEANS_TOO_EARLY,
+    DROPS_TOMBSTONES,
+    TRUSTS_HINT,
+    Checkpoints,
+)
+from twinlake.verify.models.delta.isolation import (
+    COMMIT_ORDER,
+    COMPACTION_ASKS,
+    COMPACTION_CHANGES_DATA,
+    HIDES_READS,
+    IGNORES_ADDED,
+    IGNORES_REMOVED,
+    RELAXED,
+    WRITE_SERIALIZABLE,
+    Isolation,
+)
+from twinlake.verify.models.delta.model import DeltaLog
+from twinlake.verify.models.delta.row_tracking import (
+    KEEPS_BASE_IDS,
+    NEW_IDS_ON_REWRITE,
+    RowTracking,
+)
+from twinlake.verify.models.delta.storage import (
+    BLIND_OVERWRITE,
+    GIVE_UP,
+    NON_ATOMIC,
+    RETRY_BLINDLY,
+    LogStore,
+)
+from twinlake.verify.models.delta.vacuum import NO_GRACE, Vacuum
+from twinlake.verify.models.delta.vectors import PATH_ONLY, REPLACES_VECTOR, ConcurrentVectors
+
+__all__ = ["ON_LOGS"]
+
+READ = "ConsistentRead"
+REBUILT = "RetainedVersionsCanBeRebuilt"
+TWO = ("a", "b")
+
+
+def _logging(name: str, states: int, *, large: bool = False, **parameters: Any) -> Case:
+    locks = () if parameters.get("coordination") else ("CoordinatePrepareWrite",)
+    return case(SAFE, name, unreached=locks, states=states, large=large, **parameters)
+
+
+LOG = Extension(
+    name="log",
+    format=DELTA,
+    shows="Writers are safe with put-if-absent, or with a lock, and with neither they are not.",
+    model=DeltaLog,
+    cases=(
+        _logging("put-if-absent", 7_982),
+        _logging("put-if-absent, no partitions", 7_982, partitioned=False),
+        _logging("two keys", 50_632, col1_values=TWO, large=True),
+        _logging("two keys, no partitions", 48_072, col1_values=TWO, partitioned=False, large=True),
+        _logging(
+            "a lock instead",
+            71_584,
+            col1_values=TWO,
+            put_if_absent=False,
+            coordination=True,
+            large=True,
+        ),
+        _logging(
+            "a lock instead, no partitions",
+            62_512,
+            col1_values=TWO,
+            put_if_absent=False,
+            coordination=True,
+            partitioned=False,
+            large=True,
+        ),
+        _logging("4 operations", 121_584, max_ops=4, large=True),
+        case(
+            FINDING,
+            "neither",
+            put_if_absent=False,
+            col1_values=TWO,
+            violates=READ,
+            steps=8,
+            shows="Two inserts both write log entry 1.",
+        ),
+    ),
+)
+
+STORE = Extension(
+    name="store",
+    format=DELTA,
+    shows="A lost reply must be settled by looking for one's own token.",
+    model=LogStore,
+    cases=(
+        case(SAFE, "one fault", unreached=("Finish",)),
+        case(SAFE, "2 faults, 3 writers", writers=3, faults=2, unreached=("Finish",)),
+        case(SAFE, "4 operations", max_ops=4, faults=2, unreached=("Finish",)),
+        case(
+            MUTANT,
+            "blind overwrite",
+            mutant=BLIND_OVERWRITE,
+            violates="ReportsAreTrue",
+            steps=4,
+        ),
+        case(MUTANT, "give up on unknown", mutant=GIVE_UP, violates="ReportsAreTrue", steps=3),
+        case(
+            MUTANT,
+            "retry without looking",
+            mutant=RETRY_BLINDLY,
+            violates="ExactlyOnce",
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "non-atomic write",
+            mutant=NON_ATOMIC,
+            violates="EntriesAreComplete",
+            steps=2,
+        ),
+        case(
+            CONTROL,
+            "no faults, retry without looking",
+            faults=0,
+            mutant=RETRY_BLINDLY,
+            unreached=("Finish", "Settle"),
+            shows="Without faults there is no unknown outcome to mistreat.",
+        ),
+        case(
+            CONTROL,
+            "no faults, give up on unknown",
+            faults=0,
+            mutant=GIVE_UP,
+            unreached=("Finish", "Settle"),
+            shows="Without faults there is no unknown outcome to mistreat.",
+        ),
+    ),
+)
+
+VECTORS = Extension(
+    name="deletion-vectors",
+    format=DELTA,
+    shows="Two deletes of one file conflict, or are united row by row; no delete is lost.",
+    model=ConcurrentVectors,
+    cases=(
+        case(SAFE, "by file", rows=3),
+        case(SAFE, "by row", rows=3, row_level=True),
+        case(SAFE, "by row, 2 files, 3 writers", rows=2, files=2, row_level=True, writers=3),
+        case(
+            MUTANT,
+            "vector replaced",
+            row_level=True,
+            mutant=REPLACES_VECTOR,
+            violates=READ,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "conflicts by path only",
+            mutant=PATH_ONLY,
+            violates="NothingIsDeletedTwice",
+            steps=4,
+        ),
+        case(
+            CONTROL,
+            "vector replaced, by file",
+            rows=3,
+            mutant=REPLACES_VECTOR,
+            shows="Without row-level rebasing a vector is never united with another.",
+        ),
+    ),
+)
+
+ROWS = Extension(
+    name="row-tracking",
+    format=DELTA,
+    shows="Row ids are unique and stable if a commit that lost its version assigns them anew.",
+    model=RowTracking,
+    cases=(
+        case(SAFE, "2 writers"),
+        case(SAFE, "3 writers", writers=3, max_ops=4),
+        case(
+            MUTANT,
+            "row ids not reassigned",
+            max_ops=2,
+            mutant=KEEPS_BASE_IDS,
+            violates="RowIdsAreUnique",
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "row ids renewed",
+            mutant=NEW_IDS_ON_REWRITE,
+            violates="RowIdsAreStable",
+            steps=4,
+        ),
+    ),
+)
+
+CHECKPOINTS = Extension(
+    name="checkpoints",
+    format=DELTA,
+    shows="Every retained version can be rebuilt while the log is cleaned up.",
+    model=Checkpoints,
+    cases=(
+        case(SAFE, "two versions retained"),
+        case(SAFE, "one version retained", retained=1),
+        case(SAFE, "three versions retained", retained=3, max_versions=5),
+        case(
+            MUTANT,
+            "clean-up before all parts",
+            mutant=CLEANS_TOO_EARLY,
+            violates=REBUILT,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "clean-up to the newest checkpoint",
+            mutant=CLEANS_TO_NEWEST,
+            violates=REBUILT,
+            steps=6,
+        ),
+        case(
+            MUTANT,
+            "incomplete checkpoint accepted",
+            mutant=ACCEPTS_INCOMPLETE,
+            violates=REBUILT,
+            steps=2,
+        ),
+        case(
+            MUTANT,
+            "reader trusts the hint",
+            mutant=TRUSTS_HINT,
+            violates=REBUILT,
+            steps=5,
+        ),
+        case(
+            MUTANT,
+            "checkpoint without tombstones",
+            mutant=DROPS_TOMBSTONES,
+            violates="TombstonesOfRetainedVersionsSurvive",
+            steps=4,
+        ),
+        case(
+            CONTROL,
+            "clean-up before all parts, one part",
+            parts=1,
+            mutant=CLEANS_TOO_EARLY,
+            shows="A checkpoint of one part is never incomplete.",
+        ),
+        case(
+            CONTROL,
+            "clean-up to the newest checkpoint, one version retained",
+            retained=1,
+            mutant=CLEANS_TO_NEWEST,
+            shows="If only the newest version is retained, the newest checkpoint may be the bound.",
+        ),
+    ),
+)
+
+OPERATED = ("StartRestore", "Restore")
+NEWEST = "NewestVersionIsWhole"
+
+VACUUM = Extension(
+    name="vacuum",
+    format=DELTA,
+    shows="Vacuum is safe if and only if it keeps files longer than anybody may need them.",
+    model=Vacuum,
+    cases=(
+        case(
+            SAFE,
+            "retention longer than every operation",
+            unreached=(*OPERATED, "Clone"),
+        ),
+        case(
+            SAFE,
+            "restore well within the retention",
+            max_writes=1,
+            max_restores=1,
+            unreached=("Clone",),
+        ),
+        case(
+            SAFE,
+            "vacuum that knows of clones",
+            max_writes=1,
+            max_clones=1,
+            max_restores=1,
+            knows_clones=True,
+        ),
+        case(
+            FINDING,
+            "retention as long as an operation",
+            retention=2,
+            violates=NEWEST,
+            steps=6,
+            shows="Safe from one tick more than the longest reader or writer takes.",
+        ),
+        case(
+            FINDING,
+            "restore at the end of the retention",
+            max_writes=1,
+            max_restores=1,
+            restorable=2,
+            violates=NEWEST,
+            steps=9,
+            shows="What may be restored must be kept for as long as a restore takes, and longer.",
+        ),
+        case(
+            FINDING,
+            "vacuum that does not know of clones",
+            max_writes=1,
+            max_clones=1,
+            violates="ClonesAreWhole",
+            steps=8,
+            shows="A shallow clone needs the files of its source for ever.",
+        ),
+        case(
+            MUTANT,
+            "no grace for new files",
+            mutant=NO_GRACE,
+            violates=NEWEST,
+            steps=4,
+        ),
+    ),
+)
+
+ORDER = "ASerialOrderExplainsEverything"
+ONE = ("a",)
+
+ISOLATION = Extension(
+    name="isolation",
+    format=DELTA,
+    shows="Which serial order explains what operations read, under the rules twinlake ships.",
+    model=Isolation,
+    options=MappingProxyType({"symmetry": True}),
+    cases=(
+        case(SAFE, "serializable", partitions=ONE),
+        case(SAFE, "serializable, two partitions"),
+        case(SAFE, "serializable, 3 writers", writers=3, partitions=ONE),
+        case(SAFE, "serializable, 5 operations", max_ops=5, partitions=ONE, large=True),
+        case(SAFE, "write-serializable", isolation=WRITE_SERIALIZABLE, partitions=ONE),
+        case(
+            SAFE,
+            "write-serializable, 5 operations",
+            isolation=WRITE_SERIALIZABLE,
+            max_ops=5,
+            partitions=ONE,
+            large=True,
+        ),
+        case(
+            FINDING,
+            "write-serializable, two partitions",
+            isolation=WRITE_SERIALIZABLE,
+            violates=ORDER,
+            steps=6,
+            shows="A delete that did not see a blind append, and an insert that counted both "
+            "what was appended and what is deleted: neither can be the first.",
+        ),
+        case(
+            FINDING,
+            "write-serializable by the order of versions",
+            isolation=WRITE_SERIALIZABLE,
+            order=COMMIT_ORDER,
+            partitions=ONE,
+            violates=ORDER,
+            steps=4,
+            shows="The order exists, but it is not the order of the versions.",
+        ),
+        case(
+            MUTANT,
+            "an append hides what it read",
+            isolation=WRITE_SERIALIZABLE,
+            mutant=HIDES_READS,
+            partitions=ONE,
+            violates=ORDER,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "added files are ignored",
+            isolation=WRITE_SERIALIZABLE,
+            mutant=IGNORES_ADDED,
+            partitions=ONE,
+            violates=ORDER,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "removed files are ignored",
+            isolation=WRITE_SERIALIZABLE,
+            mutant=IGNORES_REMOVED,
+            partitions=ONE,
+            violates=ORDER,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "serializable checked as write-serializable",
+            mutant=RELAXED,
+            partitions=ONE,
+            violates=ORDER,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "compaction commits like an update",
+            mutant=COMPACTION_CHANGES_DATA,
+            partitions=ONE,
+            violates="AppendsAndCompactionsDoNotConflict",
+            steps=4,
+        ),
+        case(
+            CONTROL,
+            "compaction asks for all rows and changes none",
+            mutant=COMPACTION_ASKS,
+            partitions=ONE,
+            shows="A commit that only rearranges rows is checked under snapshot isolation.",
+        ),
+    ),
+)
+
+BATCHES = "ExactlyOnceAndInOrder"
+LATER = ("NoteId",)
+
+APPLICATIONS = Extension(
+    name="application-ids",
+    format=DELTA,
+    shows="A stream that starts over, or runs twice, writes every batch exactly once.",
+    model=ApplicationIds,
+    options=MappingProxyType({"symmetry": True}),
+    cases=(
+        case(SAFE, "two instances", unreached=LATER),
+        case(SAFE, "one instance", instances=1, unreached=LATER),
+        case(
+            SAFE,
+            "three instances, three batches",
+            instances=3,
+            batches=3,
+            max_crashes=2,
+            unreached=LATER,
+        ),
+        case(
+            MUTANT,
+            "the last batch is not looked up",
+            instances=1,
+            mutant=IGNORES_LAST_BATCH,
+            violates=BATCHES,
+            steps=5,
+        ),
+        case(
+            MUTANT,
+            "another instance is no conflict",
+            max_crashes=0,
+            mutant=UNCHECKED_APPLICATION,
+            violates=BATCHES,
+            steps=4,
+        ),
+        case(
+            MUTANT,
+            "the id is committed after the data",
+            instances=1,
+            mutant=NOTES_ID_LATER,
+            violates=BATCHES,
+            steps=5,
+        ),
+        case(
+            CONTROL,
+            "another instance is no conflict, one instance",
+            instances=1,
+            mutant=UNCHECKED_APPLICATION,
+            unreached=LATER,
+            shows="With one instance there is nobody to lose to.",
+        ),
+    ),
+)
+
+ON_LOGS = (LOG, STORE, CHECKPOINTS, VACUUM, VECTORS, ROWS, ISOLATION, APPLICATIONS)
