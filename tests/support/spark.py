@@ -77,7 +77,18 @@ def start_delta_spark(folder: Path, settings: dict[str, str] | None = None) -> S
         builder = builder.config(key, value)
     with stderr_into(folder / "spark.log"):
         session: SparkSession = builder.getOrCreate()
+    _keep_jars_from_python(session)
     return session
+
+
+def _keep_jars_from_python(session: SparkSession) -> None:
+    """Take the jars off Python's path again, where Spark puts packages in case they hold modules.
+
+    A Python worker looks through all of them in every task, which takes longer than most tasks.
+    """
+    context: Any = session.sparkContext
+    context._python_includes.clear()
+    sys.path[:] = [path for path in sys.path if not path.endswith(".jar")]
 
 
 def _why_spark_failed(log: Path) -> str:
