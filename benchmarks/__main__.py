@@ -17,7 +17,13 @@ from benchmarks.spark_process import SparkMissing
 
 RESULTS = ROOT / "benchmarks" / "results"
 PARTIAL = ROOT / "benchmarks" / "out"
-GROUPS = {"log": tuple(CASES), "spark": tuple(SPARK_CASES)}
+_PARTS = ("iceberg", "verify")
+"""Parts whose cases begin with their name."""
+GROUPS = {
+    "log": tuple(name for name in CASES if name.partition("-")[0] not in _PARTS),
+    **{part: tuple(name for name in CASES if name.startswith(f"{part}-")) for part in _PARTS},
+    "spark": tuple(SPARK_CASES),
+}
 """What may be said for all the cases of a part."""
 
 

@@ -35,6 +35,23 @@ class Sizes:
     update_commits: int = 100
     wide_columns: int = 5_000
     footers: int = 4_000
+    twin_files: int = 100_000
+    twin_small_files: int = 1_000
+    twin_huge_files: int = 1_000_000
+    """Of the table that is converted for its peak of memory."""
+    twin_appends: int = 20
+    twin_commits: int = 1_000
+    twin_window: int = 100
+    """So many conversions at the end of a row are held against so many early ones."""
+    real_files: int = 2_000
+    """Parquet files that the peer reads as well."""
+    real_commits: int = 100
+    model: dict[str, int] = field(
+        default_factory=lambda: {"writers": 3, "max_write_ops": 4, "max_compaction_ops": 2}
+    )
+    """Parameters of the large model."""
+    tlc_models: int = 4
+    """How many of the models that TLC explores as well."""
     spark_rows: int = 4_000_000
     spark_changed_rows: int = 2_000_000
     """Of the tables that are deleted from and merged into."""
@@ -54,6 +71,15 @@ QUICK = Sizes(
     small_files=500,
     updates=10,
     footers=400,
+    twin_files=10_000,
+    twin_small_files=500,
+    twin_huge_files=50_000,
+    twin_appends=10,
+    twin_commits=200,
+    twin_window=50,
+    real_files=200,
+    real_commits=20,
+    model={"writers": 2, "max_write_ops": 5, "max_compaction_ops": 0},
     spark_rows=400_000,
     spark_changed_rows=200_000,
     spark_large_table=10_000,
@@ -70,6 +96,16 @@ TINY = Sizes(
     update_commits=2,
     wide_columns=30,
     footers=20,
+    twin_files=40,
+    twin_small_files=20,
+    twin_huge_files=50,
+    twin_appends=3,
+    twin_commits=12,
+    twin_window=3,
+    real_files=6,
+    real_commits=3,
+    model={"writers": 2, "max_write_ops": 4, "max_compaction_ops": 0},
+    tlc_models=1,
 )
 
 

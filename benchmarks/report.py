@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from benchmarks.harness import CaseResult, Figure, Row
 
 DELTA_SPARK: Final = DELTA_PACKAGE.rpartition(":")[2]
-_PACKAGES = ("twinlake", "pyarrow", "msgspec", "obstore", "deltalake", "pyspark")
+_PACKAGES = ("twinlake", "pyarrow", "msgspec", "obstore", "deltalake", "pyiceberg", "pyspark")
+_WHOLE: Final = frozenset({"MB", "B", "us", "states"})
+"""Units of which nobody wants decimals."""
 
 
 def machine() -> dict[str, Any]:
@@ -80,14 +82,14 @@ def _ratio(row: Row) -> str:
 
 def _bar(row: Row) -> str:
     if row.limit is not None:
-        return f"{row.limit:g} {row.unit}"
+        return f"{row.limit:,g} {row.unit}"
     return "" if row.bar is None else f"{row.bar:.1f}"
 
 
 def _figure(figure: Figure, unit: str) -> str:
-    digits = 0 if unit == "MB" else 3
+    digits = 0 if unit in _WHOLE else 3
     low, median, high = (
-        f"{value:.{digits}f}" for value in (figure.low, figure.median, figure.high)
+        f"{value:,.{digits}f}" for value in (figure.low, figure.median, figure.high)
     )
     return f"{median} {unit} [{low}-{high}]".replace("[", "\\[")
 

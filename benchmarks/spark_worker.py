@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.worker import _peak_mb
+from benchmarks.worker import peak_mb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ class Meter:
             time.sleep(0.3)
         heap = bean.getHeapMemoryUsage().getUsed() / 2**20
         workers = sum(_peak_of(pid) for pid in _below(self._pid))
-        return {"heap": heap, "python": _peak_mb(), "workers": workers}
+        return {"heap": heap, "python": peak_mb(), "workers": workers}
 
 
 def _below(root: int) -> list[int]:
@@ -157,7 +157,7 @@ class Side:
         return {
             "wall": wall,
             "cpu": sum(spent.values()),
-            "peak_mb": _peak_mb(),
+            "peak_mb": peak_mb(),
             "base_mb": 0.0,
             "imports": 0.0,
             "late_imports": [],

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -103,7 +103,7 @@ def _write_commits(log: Path, recipe: TableRecipe) -> None:
         doomed = []
         last = version == recipe.commits - 1
         for position in range(recipe.adds + (0 if last else extra)):
-            add = _add(number, version, rng)
+            add = add_action(number, version, rng)
             lines.append(encode({"add": add}))
             number += 1
             if position >= recipe.adds:
@@ -133,7 +133,8 @@ def _head() -> list[bytes]:
     ]
 
 
-def _add(number: int, version: int, rng: random.Random) -> dict[str, object]:
+def add_action(number: int, version: int, rng: random.Random) -> dict[str, Any]:
+    """The add of a file of a thousand rows that nobody has written."""
     day, part = number % 700, f"p{number % _PARTITIONS}"
     stats = {
         "numRecords": 1000,

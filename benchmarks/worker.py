@@ -29,7 +29,7 @@ def main(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     imported = time.perf_counter()
     job.setup()
     profile = _profiler() if spec.get("profile") else None
-    known, base, cpu = set(sys.modules), _peak_mb(), _cpu_seconds()
+    known, base, cpu = set(sys.modules), peak_mb(), _cpu_seconds()
     clock = time.perf_counter()
     if profile is not None:
         profile.enable()
@@ -38,7 +38,7 @@ def main(name: str, spec: dict[str, Any]) -> dict[str, Any]:
         profile.disable()
     wall = time.perf_counter() - clock
     cpu = _cpu_seconds() - cpu
-    peak = _peak_mb()
+    peak = peak_mb()
     late = sorted(set(sys.modules) - known)
     outcome = job.check(result)
     measured: dict[str, Any] = {
@@ -70,7 +70,8 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
+    """The most memory that this process has had."""
     # ru_maxrss survives exec on Linux, so that a large parent would show up in its children.
     status = Path("/proc/self/status")
     if status.exists():

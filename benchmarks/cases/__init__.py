@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from benchmarks.cases.commits import run_commits
 from benchmarks.cases.compat import run_footers, run_rules
+from benchmarks.cases.iceberg import run_appends, run_first, run_memory, run_peer, run_row
 from benchmarks.cases.imports import run_imports
 from benchmarks.cases.listing import run_checkpoint, run_json, run_large
+from benchmarks.cases.tlc import run_tlc
 from benchmarks.cases.updates import run_updates
+from benchmarks.cases.verify import run_large as run_large_model
+from benchmarks.cases.verify import run_seed
 from benchmarks.harness import Case
 
 CASES: dict[str, Case] = {
@@ -21,5 +25,13 @@ CASES: dict[str, Case] = {
         Case(name="compat-rules", run=run_rules),
         Case(name="footers", run=run_footers),
         Case(name="import", run=run_imports),
+        Case(name="iceberg-first", run=run_first),
+        Case(name="iceberg-append", run=run_appends),
+        Case(name="iceberg-commits", run=run_row),
+        Case(name="iceberg-memory", run=run_memory),
+        Case(name="iceberg-peer", run=run_peer),
+        Case(name="verify-seed", run=run_seed),
+        Case(name="verify-large", run=run_large_model),
+        Case(name="verify-tlc", run=run_tlc),
     )
 }

@@ -25,6 +25,14 @@ BARS = {
     "compat-rules": [],
     "footers": [],
     "import": [],
+    "iceberg-first": [],
+    "iceberg-append": [1.5],
+    "iceberg-commits": [1.5],
+    "iceberg-memory": [],
+    "iceberg-peer": [],
+    "verify-seed": [],
+    "verify-large": [],
+    "verify-tlc": [0.2],
 }
 
 
@@ -32,8 +40,11 @@ def test_every_case_has_its_bars() -> None:
     assert list(CASES) == list(BARS)
 
 
-# The other two are these in another size and with another action.
-@pytest.mark.parametrize("name", [name for name in BARS if name not in ("large", "properties")])
+# The others are these in another size and with another action, or need a tool of their own.
+OTHERS = ("large", "properties", "iceberg-memory", "verify-tlc")
+
+
+@pytest.mark.parametrize("name", [name for name in BARS if name not in OTHERS])
 def test_case_in_a_tiny_size(name: str, tmp_path: Path) -> None:
     plan = Plan(runs=1, sizes=TINY, data=tmp_path / "data")
     results = CASES[name].run(plan)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.iceberg.avro_schemas import bytes_for
@@ -34,7 +35,15 @@ from twinlake.schema import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["column_map", "container", "long", "optional_long", "partition_encoder", "text"]
+__all__ = [
+    "column_map",
+    "container",
+    "long",
+    "optional_long",
+    "partition_encoder",
+    "repeated_long",
+    "text",
+]
 
 _MAGIC: Final = b"Obj\x01"
 _NULL: Final = b"\x00"
@@ -69,6 +78,12 @@ def long(number: int) -> bytes:
 def optional_long(number: int | None) -> bytes:
     """A number that may be null."""
     return _NULL if number is None else _SOME + long(number)
+
+
+@lru_cache(maxsize=64)
+def repeated_long(number: int | None) -> bytes:
+    """A number that may be null, and that many entries have: ids are long ones."""
+    return optional_long(number)
 
 
 def text(value: str) -> bytes:

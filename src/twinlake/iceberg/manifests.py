@@ -25,6 +25,7 @@ from twinlake.iceberg.avro_encoding import (
     long,
     optional_long,
     partition_encoder,
+    repeated_long,
     text,
 )
 from twinlake.iceberg.avro_schemas import entry_schema, manifest_list_schema
@@ -347,10 +348,10 @@ def _avro(schema: Any, records: Iterable[Any], metadata: Mapping[str, str]) -> b
 def _encoded(entry: Entry, partition: bytes, *, is_v3: bool) -> bytes:
     """The entry in the order of ``entry_schema``."""
     file, metrics = entry.file, entry.file.metrics
-    number = optional_long(entry.sequence_number)
+    number = repeated_long(entry.sequence_number)
     parts = [
         long(entry.status),
-        optional_long(entry.snapshot_id),
+        repeated_long(entry.snapshot_id),
         number,
         # Rows may be older than the commit that lists their file; the listing is not.
         _NOTHING if entry.status is Status.ADDED else number,

@@ -34,6 +34,7 @@ def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
     """
     damaged: frozenset[str] = frozenset()
     first_failure: CorruptTable | None = None
+    tried: LogSegment | None = None
     while True:
         try:
             segment = find_segment(store, version, damaged=damaged)
@@ -48,6 +49,11 @@ def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
                 raise
             first_failure = first_failure or error
             damaged |= {file.key for file in segment.checkpoint.files}
+        except StorageError as error:
+            # What was listed is gone: a cleanup came in between, and what stands for it is there.
+            if error.code != Code.STORAGE_NOT_FOUND or segment == tried:
+                raise
+            tried = segment
 
 
 def _load(store: Store, segment: LogSegment) -> Snapshot:
