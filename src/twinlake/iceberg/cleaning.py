@@ -61,7 +61,7 @@ def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files:
                 left = old.properties.get(LEFTOVERS, "")
                 files.delete([*gone, *left.splitlines()])
             files.delete([entry.metadata_file])
-    except (StorageError, DamagedFile):
+    except (StorageError, DamagedFile, msgspec.DecodeError):
         return
 
 
@@ -71,7 +71,7 @@ def _has_expired(metadata: TableMetadata) -> bool:
     Metadata files tell of every snapshot: reading old ones takes the longer the more there are, and
     most tables are young.
     """
-    first = next(iter(metadata.snapshots), None)
+    first = metadata.oldest
     return first is None or first.parent_snapshot_id is not None
 
 

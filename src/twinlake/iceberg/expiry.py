@@ -52,15 +52,18 @@ def oldest_kept(snapshots: tuple[SnapshotEntry, ...], horizon_ms: int) -> int:
 
 def expire(metadata: TableMetadata, horizon_ms: int) -> TableMetadata:
     """The metadata without what is too old."""
-    place = oldest_kept(metadata.snapshots, horizon_ms)
+    oldest = metadata.oldest
+    if oldest is None or oldest.timestamp_ms > horizon_ms:
+        return metadata
+    snapshots = metadata.snapshots
+    place = oldest_kept(snapshots, horizon_ms)
     if place == 0:
         return metadata
-    kept = metadata.snapshots[place:]
-    ids = {snapshot.snapshot_id for snapshot in kept}
+    kept = snapshots[place:]
     schemas = {metadata.current_schema_id, *(snapshot.schema_id for snapshot in kept)}
     return msgspec.structs.replace(
         metadata,
-        snapshots=kept,
-        snapshot_log=tuple(entry for entry in metadata.snapshot_log if entry.snapshot_id in ids),
+        snapshot_texts=metadata.snapshot_texts[place:],
+        snapshot_log=metadata.snapshot_log[place:],
         schemas=tuple(one for one in metadata.schemas if one["schema-id"] in schemas),
     )

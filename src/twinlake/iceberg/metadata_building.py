@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.iceberg.metadata_file import UNSORTED, LogEntry, TableMetadata, table_uuid
+from twinlake.iceberg.metadata_file import UNSORTED, TableMetadata, table_uuid
 from twinlake.protocol import property_value
 
 if TYPE_CHECKING:
@@ -31,16 +31,9 @@ def next_metadata(
     """The metadata after a commit, which made a snapshot or did not."""
     layout = commit.layout
     schema, spec = layout.schema, layout.spec
-    snapshots = old.snapshots if old else ()
-    log = old.snapshot_log if old else ()
-    stamp = commit.timestamp_ms
-    if snapshot is not None:
-        stamp = snapshot.timestamp_ms
-        snapshots = (*snapshots, snapshot)
-        log = (*log, LogEntry(timestamp_ms=stamp, snapshot_id=snapshot.snapshot_id))
-    current = snapshots[-1].snapshot_id if snapshots else None
+    stamp = commit.timestamp_ms if snapshot is None else snapshot.timestamp_ms
     known = int(layout.metadata.get("delta.columnMapping.maxColumnId", "0"))
-    return TableMetadata(
+    metadata = TableMetadata(
         format_version=layout.format_version,
         # Readers hold on to it, whatever a REPLACE does to the id of the Delta table.
         table_uuid=old.table_uuid if old else table_uuid(layout.metadata.id),
@@ -58,12 +51,13 @@ def next_metadata(
         default_sort_order_id=0,
         sort_orders=(UNSORTED,),
         properties=_properties(commit),
-        current_snapshot_id=current,
-        refs={} if current is None else {"main": {"snapshot-id": current, "type": "branch"}},
-        snapshots=snapshots,
-        snapshot_log=log,
+        current_snapshot_id=old.current_snapshot_id if old else None,
+        refs=old.refs if old else {},
+        snapshot_texts=old.snapshot_texts if old else (),
+        snapshot_log=old.snapshot_log if old else (),
         next_row_id=next_row_id(commit, old),
     )
+    return metadata if snapshot is None else metadata.followed_by(snapshot)
 
 
 def next_row_id(commit: Commit, old: TableMetadata | None) -> int | None:

@@ -80,8 +80,10 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
     properties: dict[str, str]
     current_snapshot_id: int | None = None
     refs: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    snapshots: tuple[SnapshotEntry, ...] = ()
-    snapshot_log: tuple[LogEntry, ...] = ()
+    snapshot_texts: tuple[msgspec.Raw, ...] = msgspec.field(default=(), name="snapshots")
+    """The snapshots, oldest first."""
+    snapshot_log: tuple[msgspec.Raw, ...] = ()
+    """When each of them became the current one, as texts in the same order."""
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     next_row_id: int | None = None
 
@@ -91,13 +93,39 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
         return int(self.properties["delta-version"])
 
     @property
+    def snapshots(self) -> tuple[SnapshotEntry, ...]:
+        """All snapshots, oldest first; each is parsed anew."""
+        return tuple(map(_SNAPSHOT.decode, self.snapshot_texts))
+
+    @property
+    def oldest(self) -> SnapshotEntry | None:
+        """The first snapshot that is kept."""
+        return _SNAPSHOT.decode(self.snapshot_texts[0]) if self.snapshot_texts else None
+
+    @property
     def current(self) -> SnapshotEntry | None:
         """The newest snapshot; a table without files may have none."""
-        return self.snapshots[-1] if self.snapshots else None
+        return _SNAPSHOT.decode(self.snapshot_texts[-1]) if self.snapshot_texts else None
+
+    def followed_by(self, snapshot: SnapshotEntry) -> TableMetadata:
+        """The metadata with one snapshot more."""
+        entry = LogEntry(timestamp_ms=snapshot.timestamp_ms, snapshot_id=snapshot.snapshot_id)
+        return msgspec.structs.replace(
+            self,
+            current_snapshot_id=snapshot.snapshot_id,
+            refs={"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}},
+            snapshot_texts=(*self.snapshot_texts, _text_of(snapshot)),
+            snapshot_log=(*self.snapshot_log, _text_of(entry)),
+        )
 
 
 _DECODER: Final = msgspec.json.Decoder(TableMetadata)
+_SNAPSHOT: Final = msgspec.json.Decoder(SnapshotEntry)
 _ENCODER: Final = msgspec.json.Encoder()
+
+
+def _text_of(entry: SnapshotEntry | LogEntry) -> msgspec.Raw:
+    return msgspec.Raw(_ENCODER.encode(entry))
 
 
 def encode_metadata(metadata: TableMetadata) -> bytes:

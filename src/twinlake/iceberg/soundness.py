@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from twinlake.errors import Code, StorageError
 from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest, read_manifest_list
 
@@ -29,10 +31,14 @@ class Check(StrEnum):
 
 def unsound(face: Face, files: FaceFiles, check: Check) -> str:
     """What is wrong with the files of a face; empty where nothing is."""
-    if check is Check.NOTHING or not face.metadata.snapshots:
+    if check is Check.NOTHING or not face.metadata.snapshot_texts:
         return ""
+    try:
+        snapshots = face.metadata.snapshots
+    except msgspec.DecodeError:
+        return f"{files.metadata_location(face.metadata.delta_version)} is damaged"
     sizes = {item.key: item.size for item in files.listed()}
-    for snapshot in face.metadata.snapshots:
+    for snapshot in snapshots:
         if files.key_of(snapshot.manifest_list) not in sizes:
             return f"{snapshot.manifest_list} is lost"
     for row in face.rows:

@@ -28,12 +28,10 @@ from twinlake.log import load_snapshot, readable_commits
 from twinlake.runtime import InProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from twinlake.actions import CommitInfo
     from twinlake.iceberg.face import Face
     from twinlake.iceberg.facts import Commit
-    from twinlake.iceberg.metadata_file import SnapshotEntry, TableMetadata
+    from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.log import Snapshot
     from twinlake.runtime import Executor
 
@@ -83,6 +81,9 @@ def sync(
             why = f"no manifest listed {lost.args[0]}"
         except DamagedFile as damaged:
             why = f"{damaged.args[0]} is damaged"
+        except msgspec.DecodeError:
+            # Snapshots are parsed when they are looked at.
+            why = f"{files.metadata_location(face.metadata.delta_version)} is damaged"
         except StorageError as error:
             if error.code is not Code.STORAGE_NOT_FOUND:
                 raise
@@ -124,7 +125,7 @@ def _as_it_is(face: Face, files: FaceFiles) -> Synced:
 def _carry_on(face: Face, source: LogSource, files: FaceFiles) -> Synced:
     before = face.metadata
     conversion = Conversion(face, Manifests(files, _specs(face)))
-    metadata, converted = _convert(conversion, source, files, before.snapshots)
+    metadata, converted = _convert(conversion, source, files, len(before.snapshot_texts))
     location = files.metadata_location(before.delta_version)
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
@@ -162,12 +163,15 @@ def _convert(
     conversion: Conversion,
     source: LogSource,
     files: FaceFiles,
-    published: Sequence[SnapshotEntry] = (),
+    published: int = 0,
 ) -> tuple[TableMetadata, int]:
-    """Convert the commits that are left; the metadata after them, and how many they were."""
+    """Convert the commits that are left; the metadata after them, and how many they were.
+
+    So many snapshots are ``published``.
+    """
     horizon, converted = _NEVER, 0
     for version in source.after(_reached(conversion).delta_version):
-        commit = _with_free_id(version.commit, _reached(conversion).snapshots)
+        commit = _with_free_id(version.commit, _reached(conversion))
         conversion.apply(commit)
         converted += 1
         horizon = max(horizon, _horizon(commit, version.info))
@@ -175,16 +179,17 @@ def _convert(
     metadata = expire(whole, horizon)
     properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
     # What was made and is too old at once is named by nobody, and nobody would delete it.
-    made = whole.snapshots[len(published) :] if metadata is not whole else ()
-    if left := only_in(made, metadata.snapshots, files):
-        properties[LEFTOVERS] = "\n".join(left)
+    if metadata is not whole:
+        made = whole.snapshots[published:]
+        if left := only_in(made, metadata.snapshots, files):
+            properties[LEFTOVERS] = "\n".join(left)
     return msgspec.structs.replace(metadata, properties=properties), converted
 
 
-def _with_free_id(commit: Commit, snapshots: Sequence[SnapshotEntry]) -> Commit:
+def _with_free_id(commit: Commit, metadata: TableMetadata) -> Commit:
     """The commit, without an id of its own where an earlier snapshot has that id already."""
     own = commit.snapshot_id
-    if own is None or all(snapshot.snapshot_id != own for snapshot in snapshots):
+    if own is None or all(snapshot.snapshot_id != own for snapshot in metadata.snapshots):
         return commit
     return replace(commit, snapshot_id=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -124,6 +125,18 @@ def test_damage_is_no_ground_to_build_on(tmp_path: Path, kind: str, damage: str)
 
     assert done.rebuilt
     agree(table, tmp_path)
+
+
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_a_snapshot_of_another_shape_is_found(tmp_path: Path, place: int) -> None:
+    """Snapshots are text until somebody looks at them."""
+    table = made(tmp_path)
+    file = files(tmp_path)["metadata"]
+    told = json.loads(file.read_text())
+    told["snapshots"][place]["manifest-list"] = 7
+    file.write_text(json.dumps(told))
+
+    assert agree(table, tmp_path).rebuilt
 
 
 @pytest.mark.parametrize("text", [None, "", "999", "x", "-1", "1e3", "5\n", "9" * 30], ids=repr)
