@@ -21,8 +21,10 @@ MASKED = {
     "non-atomic": ("EntriesAreComplete", "op0 committed 1"),
     "path-only": ("NothingIsDeletedTwice", "OCC-07: DELETE lost to version 1 (DELETE)"),
     "keeps-base-ids": ("RowIdsAreUnique", "op1 found 00000000000000000001.json taken"),
-    "accepts-incomplete": ("RetainedVersionsCanBeRebuilt", "op0 done, op1 done"),
-    "cleans-too-early": ("RetainedVersionsCanBeRebuilt", "op0 done, op1 done"),
+    "accepts-incomplete": ("RetainedVersionsCanBeRebuilt", "op1 deleted nothing"),
+    "cleans-too-early": ("RetainedVersionsCanBeRebuilt", "op1 deleted nothing"),
+    "cleans-to-newest": ("RetainedVersionsCanBeRebuilt", "op2 deleted nothing"),
+    "no-grace": ("NewestVersionIsWhole", "op1 deleted nothing"),
 }
 
 

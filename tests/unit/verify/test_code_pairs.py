@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,23 @@ def test_two_writers_in_every_interleaving(name: str) -> None:
     # Each may come wholly before the other, and they race for the version: lost by either.
     assert result.schedules == len(result.ends) == 6
     assert not any("failed" in outcome or "unknown" in outcome for outcome in result.outcomes)
+
+
+@pytest.mark.parametrize("name", GROUPS["isolation"])
+def test_a_serializable_table_has_the_effects_in_the_order_of_the_log(name: str) -> None:
+    result = explore(name)
+    assert result.ok, result.violations
+    refused = [outcome for outcome in result.outcomes if "w1 refused" in outcome]
+    # Rearranging rows reads nothing that an append could change.
+    assert bool(refused) is ("optimize" not in name)
+
+
+def test_a_blind_append_passes_a_statement_that_read_only_where_the_table_lets_it() -> None:
+    """The same workload under the weaker level has effects in another order than the log's."""
+    weaker = WORKLOADS["append-delete.shared.copy"]
+    assert explore(weaker).ok
+    strict = replace(weaker, layout=replace(weaker.layout, serializable=True))
+    assert [one.property for one in explore(strict).violations] == ["Serializable"]
 
 
 @pytest.mark.parametrize("name", SWEPT)

@@ -18,6 +18,7 @@ from twinlake.verify.code import (
     replay,
     sample,
     shrink,
+    sweep,
 )
 
 
@@ -119,6 +120,12 @@ def test_an_exploration_is_plain_data() -> None:
     assert data["workload"] == "append-append.shared.copy"
     assert (data["schedules"], data["complete"], data["ok"]) == (2, False, False)
     assert data["violations"] == []
+
+
+def test_an_unknown_fault_is_refused() -> None:
+    with pytest.raises(UserError, match="no fault 'melts'") as refused:
+        sweep("append-append.shared.copy", kinds=("melts",))
+    assert refused.value.code is Code.INVALID_ARGUMENT
 
 
 def test_a_schedule_that_holds_is_not_shrunk() -> None:

@@ -18,7 +18,7 @@ from twinlake.iceberg.metadata_file import encode_metadata
 from twinlake.log import cleanup
 from twinlake.log.names import Kind
 from twinlake.storage import Committed, Unknown
-from twinlake.verify.code import WORKLOADS, Workload, explore, replay, shrink, sweep
+from twinlake.verify.code import WORKLOADS, Workload, explore, parse_schedule, replay, shrink, sweep
 from twinlake.verify.code.statements import Append
 from twinlake.verify.code.upkeep import Restarted, VacuumFiles
 
@@ -129,6 +129,11 @@ def leave_removed_files_listed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("twinlake.iceberg.log_source.file_changes", changes)
 
 
+def look_at_no_later_commit(patch: pytest.MonkeyPatch) -> None:
+    """Whoever moves the pointer last leaves it, though a later commit came in meanwhile."""
+    patch.setattr("twinlake.iceberg.keeping_up._overtake", lambda _context: None)
+
+
 def keep_row_ids(patch: pytest.MonkeyPatch) -> None:
     """A retry keeps the row ids that were handed out before the winner's."""
     without = tuple(rule for rule in conflicts.RULES if rule.id != "OCC-05")
@@ -162,6 +167,7 @@ BUGS = (
     Bug(clean_up_without_a_checkpoint, "clean-log-bare", ("VersionsCanBeRebuilt",)),
     Bug(point_before_writing, "sync-append", ("PointerIsWhole",)),
     Bug(leave_removed_files_listed, "sync-update", ("FaceEqualsLog",)),
+    Bug(look_at_no_later_commit, "twin-append-append", ("FaceKeepsUp",)),
     Bug(keep_row_ids, "model-row-ids", ("RowIdsAreUnique",)),
 )
 
@@ -190,6 +196,18 @@ def test_seeded_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.property for one in smaller.violations] == [violation.property]
     assert len(smaller.trace) <= len(again.trace)
     sys.stdout.write(f"{smaller}\n")
+
+
+def test_a_messy_schedule_shrinks_to_the_two_switches_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create_in_two_steps(monkeypatch)
+    messy = f"append-append.disjoint.copy~b2:stale-list~{'a1b1' * 12}"
+    failure = replay(messy).violations[0]
+    small = parse_schedule(shrink(messy))
+    assert (small.faults, small.switches) == ((), 2)
+    assert replay(small).violations[0].property == failure.property
+    assert len(small.choices) <= len(failure.trace)
 
 
 def test_without_the_conflict_check_no_vector_replaces_another() -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from twinlake.commit import PostCommitHook
     from twinlake.commit.plans import Outcome, RowPlan, TouchedFile
     from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
 
@@ -130,7 +131,12 @@ class Bench:
         self.written.append(key)
         self.store.put(key, data)
         return add_of(
-            snapshot, key, rows, size=len(data), now=self.runtime.clock.now_ms(), change=change
+            snapshot.metadata,
+            key,
+            rows,
+            size=len(data),
+            now=self.runtime.clock.now_ms(),
+            change=change,
         )
 
     def write_by_partition(self, snapshot: Snapshot, rows: Iterable[Row]) -> tuple[AddFile, ...]:
@@ -149,11 +155,8 @@ class Bench:
         inserted: Sequence[Row] = (),
     ) -> Outcome:
         """Write what a plan asks for: kept rows, new values, vectors; then what to commit."""
-        rows = [
-            *_copied(plan, contents),
-            *(updated(row) for _, row in _chosen(plan, contents, "update")),
-            *inserted,
-        ]
+        new = [updated(row) for row in _chosen(plan, contents, "update")]
+        rows = [*_copied(plan, contents), *new, *inserted]
         vectors = {}
         for step in plan.steps:
             if isinstance(step, WriteDeletionVector):
@@ -163,8 +166,7 @@ class Bench:
                 self.store.put(dv_key(uuid), data)
                 vectors[step.file.add.path] = descriptor
         files = self.write_by_partition(snapshot, rows)
-        gone = [row for kind in ("delete", "update") for _, row in _chosen(plan, contents, kind)]
-        new = [updated(row) for _, row in _chosen(plan, contents, "update")]
+        gone = [row for kind in ("delete", "update") for row in _chosen(plan, contents, kind)]
         self.effect = Effect(
             read_version=snapshot.version, removed=tuple(gone), added=(*new, *inserted)
         )
@@ -207,10 +209,9 @@ class Bench:
 
 
 def add_of(
-    snapshot: Snapshot, key: str, rows: Sequence[Row], *, size: int, now: int, change: bool = True
+    metadata: Metadata, key: str, rows: Sequence[Row], *, size: int, now: int, change: bool = True
 ) -> AddFile:
     """The action that adds a data file, with the statistics of its rows."""
-    metadata = snapshot.metadata
     names = {f.name: physical_name(f) for f in metadata.schema}
     partitions: dict[str, str | None] = {
         names[name]: str(rows[0][COLUMNS.index(name)]) for name in metadata.partition_columns
@@ -247,9 +248,8 @@ def _copied(plan: RowPlan, contents: Mapping[str, list[Row]]) -> Iterator[Row]:
             yield from (contents[step.file.add.path][n] for n in step.keep)
 
 
-def _chosen(
-    plan: RowPlan, contents: Mapping[str, list[Row]], kind: str
-) -> Iterator[tuple[str, Row]]:
+def _chosen(plan: RowPlan, contents: Mapping[str, list[Row]], kind: str) -> Iterator[Row]:
+    """The rows that a plan deletes or updates."""
     for step in plan.steps:
-        path = step.file.add.path
-        yield from ((path, contents[path][n]) for n in getattr(step.file, kind))
+        rows = contents[step.file.add.path]
+        yield from (rows[position] for position in getattr(step.file, kind))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from twinlake.errors import Code, UserError
 from twinlake.storage import Fault
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "Footprint",
     "Placed",
     "are_dependent",
+    "find_fault",
     "footprint",
     "storage_fault",
 ]
@@ -78,6 +80,19 @@ _STORAGE_FAULTS: Final[Mapping[FaultName, Fault]] = {
 _WITHOUT_EFFECT: Final = frozenset({FaultName.ERROR, FaultName.CRASH, FaultName.STALE_LIST})
 FAULTS: Final[tuple[FaultName, ...]] = tuple(FaultName)
 """Every kind of fault, in the order they are tried."""
+
+
+def find_fault(name: str) -> FaultName:
+    """A kind of fault by its name."""
+    try:
+        return FaultName(name)
+    except ValueError as error:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"There is no fault {name!r}.",
+            fix=f"Choose one of: {', '.join(FAULTS)}.",
+            fields={"fault": name},
+        ) from error
 
 
 def storage_fault(name: FaultName | None) -> Fault | None:

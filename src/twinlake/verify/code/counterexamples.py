@@ -21,9 +21,11 @@ from twinlake.verify.code.workloads import find_workload
 from twinlake.verify.models import DeltaLog, IcebergV2
 from twinlake.verify.models.delta import (
     ACCEPTS_INCOMPLETE,
+    CLEANS_TO_NEWEST,
     CLEANS_TOO_EARLY,
     GIVE_UP,
     KEEPS_BASE_IDS,
+    NO_GRACE,
     NON_ATOMIC,
     PATH_ONLY,
     RETRY_BLINDLY,
@@ -31,6 +33,7 @@ from twinlake.verify.models.delta import (
     ConcurrentVectors,
     LogStore,
     RowTracking,
+    Vacuum,
 )
 
 if TYPE_CHECKING:
@@ -118,6 +121,20 @@ _EXAMPLES: Final = (
         workload="model-half-checkpoint",
         roles=("checkpointer-0", "cleaner-0"),
     ),
+    _Example(
+        name="cleans-to-newest",
+        title="Delta: history is deleted up to the newest checkpoint, however young",
+        model=lambda: Checkpoints(mutant=CLEANS_TO_NEWEST),
+        workload="model-clean-up",
+        roles=("committer-0", "checkpointer-0", "cleaner-0"),
+    ),
+    _Example(
+        name="no-grace",
+        title="Delta: VACUUM deletes a file that is about to be committed",
+        model=lambda: Vacuum(mutant=NO_GRACE),
+        workload="model-vacuum",
+        roles=("writer-0", "vacuum-0"),
+    ),
 )
 
 
@@ -192,7 +209,11 @@ def _masking(replay: Replay) -> str:
         if before.arguments.get("fault") == FaultName.LOST_REPLY
     ]
     ends = [f"{actor} {reply}" for actor, reply in replay.replies.items() if "(" not in reply]
-    return "; ".join([*lost, *settled, *refused]) or f"nothing went wrong: {', '.join(ends)}"
+    cleaners = {step.actor for step in replay.trace.steps if step.state[0] in _CLEANERS}
+    gone = any("deleted" in step.changes.values() for step in replay.trace.steps)
+    kept = [f"{actor} deleted nothing" for actor in sorted(cleaners) if not gone]
+    told = [*lost, *settled, *refused, *kept]
+    return "; ".join(told) or f"nothing went wrong: {', '.join(ends)}"
 
 
 # Following a trace
@@ -211,11 +232,15 @@ _GOES_ON: Final[Mapping[str, Callable[[Call], bool]]] = {
     "Read": lambda call: _reads(call) and not _is_log(call),
     "WriteData": lambda call: not _is_log(call),
     "WriteMetadata": lambda _call: False,
+    "WriteFile": lambda call: call.operation != "create",
+    "ListFiles": lambda call: call.operation != "create",
     "BeginCheckpoint": _reads,
     "PlanCleanup": lambda call: call.operation != "delete",
 }
 """How far an action of a model takes the real code: while this holds of its next call."""
 _ONE_CALL: Final = ("WritePart", "DeleteEntry")
+_DELETES: Final = "DeleteFile"
+_CLEANERS: Final = ("clean log", "vacuum")
 _COMMITS: Final = ("Commit", "TryCommit", "Put")
 
 
@@ -258,6 +283,11 @@ def _advance(run: Execution, judge: Judge, number: int, step: TraceStep) -> Find
             call = actor.pending
             found = _call(run, judge, number)
             if call.operation == "create" and is_commit(call.key):
+                break
+    elif step.action == _DELETES:
+        while (pending := actor.pending) is not None and found is None:
+            found = _call(run, judge, number)
+            if pending.operation == "delete":
                 break
     elif step.action in _ONE_CALL:
         found = _call(run, judge, number) if actor.pending is not None else None

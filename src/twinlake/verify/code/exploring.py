@@ -6,10 +6,11 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.verify.checker.model import plain
-from twinlake.verify.code.calls import FAULTS, FaultName, Placed
+from twinlake.verify.code.calls import FAULTS, Placed, find_fault
 from twinlake.verify.code.execution import Execution
 from twinlake.verify.code.history import Judge
 from twinlake.verify.code.reduction import Path
@@ -218,7 +219,7 @@ def sweep(
     """Every interleaving, once for each kind of fault at each storage call of each actor."""
     tally = _Tally(find_workload(workload), limit, stop_at, progress)
     places = _explore(tally, ())
-    wanted = [FaultName(kind) for kind in kinds]
+    wanted = [find_fault(kind) for kind in kinds]
     for actor, number in sorted(places):
         for kind in wanted:
             # Up to its fault an actor does what it does in some run without one.
@@ -336,19 +337,20 @@ def _cost(schedule: Schedule) -> tuple[int, int, int]:
 
 
 def _smaller(schedule: Schedule) -> Iterator[Schedule]:
-    """Schedules with a fault less, or with a block of moves joined to another of its actor."""
+    """Schedules with a fault less, with blocks of moves joined, or with moves put off."""
     workload, choices, faults = schedule.workload, schedule.choices, schedule.faults
     for number in range(len(faults)):
         yield Schedule(workload, choices, faults[:number] + faults[number + 1 :])
     starts = [n for n in range(1, len(choices)) if choices[n] != choices[n - 1]]
     bounds = [0, *starts, len(choices)]
-    for number in range(len(starts) + 1):
-        yield Schedule(workload, choices[: bounds[number]], faults)
-    for number in range(1, len(bounds) - 1):
-        left, middle = bounds[number - 1], bounds[number]
-        right = bounds[number + 1]
+    for bound in bounds[:-1]:
+        yield Schedule(workload, choices[:bound], faults)
+    for left, middle, right in zip(bounds, bounds[1:], bounds[2:], strict=False):
         swapped = choices[middle:right] + choices[left:middle]
         yield Schedule(workload, choices[:left] + swapped + choices[right:], faults)
+    for left, right in pairwise(bounds):
+        for cut in (left, (left + right) // 2, right - 1):
+            yield Schedule(workload, choices[:cut] + choices[right:], faults)
 
 
 def _violation(schedule: Schedule, found: Finding) -> Violation:

@@ -1,4 +1,7 @@
-"""The log, folded by a reader of a few lines that shares no code with the one under test."""
+"""The log, folded by a reader of a few lines beside the one under test.
+
+Only the decoding of deletion vectors is shared with it: a wrong decoder would go unnoticed here.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from twinlake.verify.code.schedules import Schedule
 
 __all__ = ["Replay", "Violation", "told"]
+
+_SHORT: Final = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +149,13 @@ def _content(key: str, body: bytes) -> str:
         except (msgspec.DecodeError, ValueError):
             return f"{len(body)} bytes that cannot be read"
         if kind == "commitInfo":
-            told.insert(0, f"{action.get('operation')} by {action.get('userMetadata', '?')}")
+            by = f" by {action['userMetadata']}" if action.get("userMetadata") else ""
+            told.insert(0, f"{action.get('operation')}{by}")
         elif kind in ("add", "remove"):
             vector = " with a vector" if action.get("deletionVector") else ""
-            told.append(f"{kind} {action['path'][:13]}{vector}")
+            path = action["path"]
+            short = path if len(path) <= _SHORT else f"{path[:_SHORT]}..."
+            told.append(f"{kind} {short}{vector}")
     return "; ".join(told)
 
 

@@ -46,15 +46,24 @@ class Checkpoint(_Neutral):
 
 @dataclass(frozen=True, slots=True)
 class CleanLog(_Neutral):
-    """Delete all history that a checkpoint stands for: the shortest retention there can be."""
+    """Delete all history that a checkpoint stands for: the shortest retention there can be.
 
+    ``retention_ms=None`` is what the table promises.
+    """
+
+    retention_ms: int | None = 0
     name: str = "clean log"
 
     def run(self, bench: Bench) -> Told:
         """Load, list, decide, delete."""
         from twinlake.log import cleanup_log
 
-        cleanup_log(bench.load(), runtime=bench.runtime, retention_ms=0, granularity_ms=1)
+        cleanup_log(
+            bench.load(),
+            runtime=bench.runtime,
+            retention_ms=self.retention_ms,
+            granularity_ms=1,
+        )
         return None
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.commit import PostCommitHook
-    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
     from twinlake.verify.code.statements import Statement
 
 __all__ = ["GROUPS", "LAYOUTS", "WORKLOADS", "Layout", "Workload", "find_workload"]
@@ -63,6 +63,8 @@ class Layout:
     properties: tuple[tuple[str, str], ...] = ()
     twin: bool = False
     """Whether every commit is followed by the Iceberg metadata, as tables of both formats are."""
+    serializable: bool = False
+    """Whether the statements must have had their effects in the order of their commits."""
 
     @property
     def hooks(self) -> tuple[PostCommitHook, ...]:
@@ -91,6 +93,11 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     for layout in (
         Layout(name="vectors", partitioned=True, hidden=1, properties=_VECTORS),
         Layout(name="copy"),
+        Layout(
+            name="serializable",
+            properties=(("delta.isolationLevel", "Serializable"),),
+            serializable=True,
+        ),
         Layout(name="merge-on-read", properties=_VECTORS),
         Layout(name="checkpoints", properties=_CHECKPOINTS),
         Layout(name="row-ids", properties=(("delta.enableRowTracking", "true"),)),
@@ -183,9 +190,7 @@ def _made(
     options = CommitOptions(trusted_files=True)
     txn = Transaction.for_new_table(store, operation, runtime, layout.hooks, options=options)
     txn.update_metadata(metadata)
-    probe = Transaction.for_new_table(MemoryStore(), operation, runtime, (), options=options)
-    made = probe.update_metadata(metadata).commit().snapshot
-    txn.add(*_files(store, made, layout, runtime))
+    txn.add(*_files(store, metadata, layout, runtime))
     txn.commit()
     for statement, days in before:
         clock.now = _NOW - days * _DAY
@@ -195,12 +200,12 @@ def _made(
 
 
 def _files(
-    store: MemoryStore, made: Snapshot, layout: Layout, runtime: Runtime
+    store: MemoryStore, metadata: Metadata, layout: Layout, runtime: Runtime
 ) -> Iterator[AddFile]:
     for number, rows in enumerate(_FILES):
         key, data = f"part-{number}.parquet", encode_rows(rows)
         store.put(key, data)
-        add = add_of(made, key, rows, size=len(data), now=runtime.clock.now_ms())
+        add = add_of(metadata, key, rows, size=len(data), now=runtime.clock.now_ms())
         if layout.hidden:
             uuid = runtime.ids.uuid()
             body, (vector,) = write_dv_file([range(len(rows) - layout.hidden, len(rows))], uuid)
@@ -245,6 +250,22 @@ def _pairs() -> Iterator[Workload]:
                         ("w1", _statement(other, parts[1], "Q", layout)),
                     ),
                 )
+
+
+def _isolation() -> Iterator[Workload]:
+    """Where an append may not slip in behind the back of a statement that read."""
+    layout = LAYOUTS["serializable"]
+    for other in ("delete", "update", "merge", "optimize"):
+        yield Workload(
+            name=f"append-{other}.shared.serializable",
+            title=f"append against {other} of a table that is serializable",
+            group="isolation",
+            layout=layout,
+            actors=(
+                ("w0", _statement("append", "a", "P", layout)),
+                ("w1", _statement(other, "a", "Q", layout)),
+            ),
+        )
 
 
 def _three() -> Iterator[Workload]:
@@ -415,6 +436,8 @@ def _models() -> Iterator[Workload]:
         ("model-deletes", rows, (Delete("a", 1), Delete("a", 1))),
         ("model-row-ids", LAYOUTS["row-ids"], (insert, again)),
         ("model-half-checkpoint", LAYOUTS["copy"], (Checkpoint(2), CleanLog())),
+        ("model-clean-up", LAYOUTS["copy"], (again, Checkpoint(2), CleanLog(None))),
+        ("model-vacuum", LAYOUTS["copy"], (again, VacuumFiles())),
     )
     for name, layout, statements in told:
         yield Workload(
@@ -427,12 +450,13 @@ def _models() -> Iterator[Workload]:
 
 
 WORKLOADS: Final[Mapping[str, Workload]] = {
-    workload.name: workload for workload in (*_pairs(), *_three(), *_upkeep(), *_twin(), *_models())
+    workload.name: workload
+    for workload in (*_pairs(), *_isolation(), *_three(), *_upkeep(), *_twin(), *_models())
 }
 """Every workload by its name."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     group: tuple(name for name, one in WORKLOADS.items() if one.group == group)
-    for group in ("pairs", "three", "upkeep", "twin", "all", "models")
+    for group in ("pairs", "isolation", "three", "upkeep", "twin", "all", "models")
 }
 """The names of the workloads, by what they are about."""
 
