@@ -13,7 +13,7 @@ import msgspec
 
 from twinlake.cli.output import error_lines
 from twinlake.cli.spark_story import spark_story
-from twinlake.cli.verify_story import verify_story
+from twinlake.cli.verify.story import verify_story
 from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose, View
 from twinlake.cli.wording import protocol_text
 from twinlake.errors import ConflictError, UnsupportedFeature

@@ -126,8 +126,9 @@ def rename_column(
     if not name:
         _refuse(resolved, "A column needs a name.", why="The new name is empty.", fix="Give one.")
     struct = _struct_at(type_at(schema, resolved[:-1]), resolved[:-1], resolved)
-    others = Struct(tuple(f for f in struct.fields if f.name != resolved[-1]))
-    _check_free(others, name, (*resolved[:-1], name))
+    # Its own name is taken, as in SQL; the same in other letters is free.
+    taken = Struct(tuple(f for f in struct.fields if f.name != resolved[-1] or f.name == name))
+    _check_free(taken, name, (*resolved[:-1], name))
     return change_field(schema, resolved, lambda field: replace(field, name=name))
 
 

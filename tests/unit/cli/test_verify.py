@@ -11,9 +11,9 @@ import pytest
 
 from tests.unit.cli.running import check_golden, document, grid, lines, run
 from twinlake.cli import main
-from twinlake.cli.verify_configs import of_case, rows
-from twinlake.cli.verify_models import build, extensions, slug
-from twinlake.cli.verify_options import ModelCommand
+from twinlake.cli.verify.configs import of_case, rows
+from twinlake.cli.verify.models import build, extensions, slug
+from twinlake.cli.verify.options import ModelCommand
 from twinlake.verify.checker import check
 
 FAMILIES = ("iceberg", "delta")

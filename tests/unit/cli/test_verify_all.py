@@ -12,8 +12,8 @@ import pytest
 from tests.support.scale import is_full_scale
 from tests.unit.cli.running import document, grid, lines, run
 from twinlake.cli.commands.verify_all import verify_all
-from twinlake.cli.verify_models import base_of, extensions
-from twinlake.cli.verify_report import PARTS, Report
+from twinlake.cli.verify.models import base_of, extensions
+from twinlake.cli.verify.report import PARTS, Report
 
 
 def test_parts_can_be_chosen_and_come_out_as_they_must() -> None:

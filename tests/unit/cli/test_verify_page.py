@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.cli.running import run
-from twinlake.cli.verify_page import Page, Shown, render_page
+from twinlake.cli.verify.page import Page, Shown, render_page
 from twinlake.verify import check
 from twinlake.verify.models import IcebergV2
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.cli.running import document, lines
 from twinlake import Table
-from twinlake.cli.verify_rows import delete_rows, insert_rows, read_rows, update_rows
+from twinlake.cli.verify.rows import delete_rows, insert_rows, read_rows, update_rows
 from twinlake.errors import ConflictError
 
 if TYPE_CHECKING:

@@ -112,6 +112,11 @@ def refusals() -> list[tuple[str, Callable[[], object], str | None]]:
             lambda: rename_column(SCHEMA, ("p",), "ID", mode=NAME),
             "DELTA_DUPLICATE_COLUMNS_FOUND",
         ),
+        (
+            "rename to itself",
+            lambda: rename_column(SCHEMA, ("p",), "p", mode=NAME),
+            "DELTA_DUPLICATE_COLUMNS_FOUND",
+        ),
         ("rename to nothing", lambda: rename_column(SCHEMA, ("p",), "", mode=NAME), None),
         ("move nowhere", lambda: move_column(SCHEMA, ("p",)), None),
         ("move twice", lambda: move_column(SCHEMA, ("p",), first=True, after="id"), None),

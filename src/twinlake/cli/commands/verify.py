@@ -10,7 +10,7 @@ import click
 from twinlake.cli.command import CommandGroup, command
 from twinlake.cli.commands.verify_all import verify_all
 from twinlake.cli.commands.verify_code import verify_code
-from twinlake.cli.verify_options import ModelCommand, given_parameters, search_options
+from twinlake.cli.verify.options import ModelCommand, given_parameters, search_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,18 +149,18 @@ def _delta(output: Output, **given: Any) -> None:
 
 
 def _checked(family: str, output: Output, given: dict[str, Any]) -> None:
-    from twinlake.cli import verify_run
+    from twinlake.cli.verify import run as verifying
 
-    request = verify_run.Request(
+    request = verifying.Request(
         family=family,
         parameters=given_parameters(given),
         options=search_options(given),
         **{name: value for name, value in given.items() if name != "listing"},
     )
     if given["listing"]:
-        output.show(verify_run.listing(request))
+        output.show(verifying.listing(request))
         return
-    view, ok = verify_run.run(request)
+    view, ok = verifying.run(request)
     output.show(view)
     if not ok:
         click.get_current_context().exit(1)

@@ -8,7 +8,7 @@ import click
 
 from twinlake.cli.command import command
 from twinlake.cli.output import JsonOutput
-from twinlake.cli.verify_options import VerifyCommand
+from twinlake.cli.verify.options import VerifyCommand
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
@@ -33,7 +33,7 @@ def verify_all(output: Output, large: bool, only: tuple[str, ...]) -> None:
     smallest configuration and the length of its shortest trace, the fixes compared, and the real
     code under small workloads. Exit status: 0 if all of it comes out as it must, 1 if not.
     """
-    from twinlake.cli.verify_report import PARTS, Report
+    from twinlake.cli.verify.report import PARTS, Report
 
     report = Report(large=large, only=only or PARTS)
     if isinstance(output, JsonOutput):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import command
-from twinlake.cli.verify_options import VerifyCommand
+from twinlake.cli.verify.options import VerifyCommand
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
@@ -59,14 +59,14 @@ def verify_code(output: Output, **given: Any) -> None:
     call, in every way that can make a difference. WORKLOAD is a workload or a group of them; by
     default the pairs of writers. A schedule that fails has an id to run it again by.
     """
-    from twinlake.cli import verify_code_run
+    from twinlake.cli.verify import code_run
 
     listing = given.pop("listing")
-    request = verify_code_run.Request(**given)
+    request = code_run.Request(**given)
     if listing:
-        output.show(verify_code_run.listing())
+        output.show(code_run.listing())
         return
-    view, ok = verify_code_run.run(request)
+    view, ok = code_run.run(request)
     output.show(view)
     if not ok:
         click.get_current_context().exit(1)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from twinlake.cli.command import Command
-from twinlake.cli.verify_models import base_of, extensions, parameters_of
+from twinlake.cli.verify.models import base_of, extensions, parameters_of
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.cli.verify_models import Parameter
+    from twinlake.cli.verify.models import Parameter
 
 __all__ = ["ModelCommand", "VerifyCommand", "given_parameters", "search_options"]
 

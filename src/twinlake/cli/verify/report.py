@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify_models import extensions
-from twinlake.cli.verify_progress import ProgressLine
-from twinlake.cli.verify_schedules import follow_schedule
+from twinlake.cli.verify.models import extensions
+from twinlake.cli.verify.progress import ProgressLine
+from twinlake.cli.verify.schedules import follow_schedule
 from twinlake.cli.view import Facts, Grid, Heading, Prose, View
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ class Report:
     # --- the code -------------------------------------------------------------------------------
 
     def _explored(self) -> View:
-        from twinlake.cli.verify_code_run import exploration_grid
+        from twinlake.cli.verify.code_run import exploration_grid
         from twinlake.verify.code import GROUPS, explore, sweep
 
         found: list[Exploration] = []
@@ -317,7 +317,7 @@ class Report:
         )
 
     def _replayed(self) -> View:
-        from twinlake.cli.verify_code_run import replay_grid
+        from twinlake.cli.verify.code_run import replay_grid
         from twinlake.verify.code import model_replays
 
         found = model_replays()

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.cli.output import error_lines
-from twinlake.cli.verify_view import brief_grid, comparison
+from twinlake.cli.verify.view import brief_grid, comparison
 from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose, View
 from twinlake.errors import ConflictError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from twinlake.cli.verify_rows import Row
+    from twinlake.cli.verify.rows import Row
     from twinlake.table import Table
 
 __all__ = ["verify_story"]
@@ -87,7 +87,7 @@ def _fixed(number: int) -> View:
 
 
 def _on_a_twin(path: Path, number: int) -> View:
-    from twinlake.cli.verify_rows import delete_rows, insert_rows, read_rows, update_rows
+    from twinlake.cli.verify.rows import delete_rows, insert_rows, read_rows, update_rows
     from twinlake.table import Table
 
     table = Table.create(path, _COLUMNS, properties=_TWIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify_models import unknown
+from twinlake.cli.verify.models import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify_models import parameters_of
-from twinlake.cli.verify_words import (
+from twinlake.cli.verify.models import parameters_of
+from twinlake.cli.verify.words import (
     argument_text,
     change_text,
     check_text,
@@ -18,7 +18,7 @@ from twinlake.cli.wording import counted, shortened
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.cli.verify_configs import Config
+    from twinlake.cli.verify.configs import Config
     from twinlake.cli.view import Block
     from twinlake.verify import Result
     from twinlake.verify.checker import Trace, TraceStep

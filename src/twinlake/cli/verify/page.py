@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify_diagram import diagram
-from twinlake.cli.verify_words import argument_text, change_text, words
+from twinlake.cli.verify.diagram import diagram
+from twinlake.cli.verify.words import argument_text, change_text, words
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:

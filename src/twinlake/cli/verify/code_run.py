@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify_page import Page, Shown, write_page
-from twinlake.cli.verify_progress import ProgressLine
-from twinlake.cli.verify_view import comparison, trace_grid
+from twinlake.cli.verify.page import Page, Shown, write_page
+from twinlake.cli.verify.progress import ProgressLine
+from twinlake.cli.verify.view import comparison, trace_grid
 from twinlake.cli.view import Facts, Grid, Heading, Prose, View
 from twinlake.cli.wording import counted
 from twinlake.errors import Code, UserError

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from twinlake.cli.verify_configs import choose, of_case, rows
-from twinlake.cli.verify_models import build, extension_of, extensions
-from twinlake.cli.verify_page import Page, Shown, write_page
-from twinlake.cli.verify_progress import ProgressLine
-from twinlake.cli.verify_schedules import SCHEDULES, follow_schedule
-from twinlake.cli.verify_view import (
+from twinlake.cli.verify.configs import choose, of_case, rows
+from twinlake.cli.verify.models import build, extension_of, extensions
+from twinlake.cli.verify.page import Page, Shown, write_page
+from twinlake.cli.verify.progress import ProgressLine
+from twinlake.cli.verify.schedules import SCHEDULES, follow_schedule
+from twinlake.cli.verify.view import (
     comparison,
     config_data,
     config_facts,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from twinlake.cli.verify_configs import Config
+    from twinlake.cli.verify.configs import Config
     from twinlake.cli.view import Block
     from twinlake.verify import Result
     from twinlake.verify.checker import Model

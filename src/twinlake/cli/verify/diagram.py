@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from twinlake.cli.verify_words import argument_text, change_text, check_text
+from twinlake.cli.verify.words import argument_text, change_text, check_text
 from twinlake.cli.wording import counted, shortened
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify_models import base_of, extension_of, extensions, slug, unknown
+from twinlake.cli.verify.models import base_of, extension_of, extensions, slug, unknown
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What `twinlake verify` shows and how: parameters, configurations, reports, pages."""
