@@ -5,7 +5,8 @@ from twinlake.verify.code.counterexamples import ModelReplay, model_replays
 from twinlake.verify.code.exploring import Exploration, explore, replay, sample, shrink, sweep
 from twinlake.verify.code.schedules import Schedule, parse_schedule
 from twinlake.verify.code.telling import Replay, Violation
-from twinlake.verify.code.workloads import GROUPS, WORKLOADS, Workload, find_workload
+from twinlake.verify.code.workload import Workload
+from twinlake.verify.code.workloads import GROUPS, WORKLOADS, find_workload
 
 __all__ = [
     "FAULTS",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twinlake.storage import MemoryStore, ObjectMeta
     from twinlake.verify.code.actors import ActorClock
     from twinlake.verify.code.bench import Bench
-    from twinlake.verify.code.workloads import Workload
+    from twinlake.verify.code.workload import Workload
 
 __all__ = ["Event", "Execution", "Reply"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from twinlake.verify.code.history import Finding
-    from twinlake.verify.code.workloads import Workload
+    from twinlake.verify.code.workload import Workload
 
 __all__ = ["Exploration", "explore", "replay", "sample", "shrink", "sweep"]
 

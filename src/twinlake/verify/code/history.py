@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from twinlake.storage import MemoryStore
     from twinlake.verify.code.bench import Effect, Row, Rows
     from twinlake.verify.code.execution import Execution
-    from twinlake.verify.code.workloads import Workload
+    from twinlake.verify.code.workload import Workload
 
 __all__ = ["Finding", "Judge"]
 

@@ -19,7 +19,7 @@ from twinlake.verify.code.workloads import find_workload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twinlake.verify.code.workloads import Workload
+    from twinlake.verify.code.workload import Workload
 
 __all__ = ["Schedule", "parse_schedule"]
 

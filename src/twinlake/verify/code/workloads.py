@@ -1,27 +1,14 @@
-"""The workloads that are explored: a small table, and who does what to it at the same time.
+"""The workloads that are explored, by name and by group.
 
-Tables have two files. In the layout ``vectors`` each is a partition of its own and some rows are
-hidden already; in ``copy`` the table has no partitions and files are rewritten. ``shared`` means
-that both actors want the same row, ``disjoint`` that they want different files.
+``shared`` means that both actors want the same row, ``disjoint`` that they want different files.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
-from functools import cache
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.errors import Code, UserError
-from twinlake.log.deletion_vectors import dv_key, write_dv_file
-from twinlake.runtime import RandomIds, Runtime
-from twinlake.storage import MemoryStore
-from twinlake.verify.code.actors import ActorClock
-from twinlake.verify.code.bench import Bench, Row, Rows, add_of, encode_rows
 from twinlake.verify.code.statements import Append, Delete, Merge, Optimize, Update
 from twinlake.verify.code.upkeep import (
     Checkpoint,
@@ -31,190 +18,14 @@ from twinlake.verify.code.upkeep import (
     Sync,
     VacuumFiles,
 )
+from twinlake.verify.code.workload import LAYOUTS, Layout, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from twinlake.actions import AddFile
-    from twinlake.commit import PostCommitHook
-    from twinlake.protocol import Metadata
     from twinlake.verify.code.statements import Statement
 
-__all__ = ["GROUPS", "LAYOUTS", "WORKLOADS", "Layout", "Workload", "find_workload"]
-
-_NOW: Final = 1_700_000_000_000
-_DAY: Final = 86_400_000
-_SCHEMA: Final = "p STRING, id INT, value STRING"
-Files = tuple[tuple[Row, ...], ...]
-_FILES: Final[Files] = (
-    (("a", 1, "x"), ("a", 2, "x"), ("a", 3, "x")),
-    (("b", 4, "x"), ("b", 5, "x"), ("b", 6, "x")),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """How the table is made."""
-
-    name: str
-    partitioned: bool = False
-    hidden: int = 0
-    """How many rows at the end of each file a deletion vector hides from the start."""
-    properties: tuple[tuple[str, str], ...] = ()
-    twin: bool = False
-    """Whether every commit is followed by the Iceberg metadata, as tables of both formats are."""
-    serializable: bool = False
-    """Whether the statements must have had their effects in the order of their commits."""
-
-    @property
-    def hooks(self) -> tuple[PostCommitHook, ...]:
-        """What follows a commit."""
-        if not self.twin:
-            return DEFAULT_HOOKS
-        from twinlake.iceberg import HOOKS
-
-        return HOOKS
-
-
-_VECTORS: Final = (("delta.enableDeletionVectors", "true"),)
-_COMPAT: Final = (
-    ("delta.columnMapping.mode", "id"),
-    ("delta.enableIcebergCompatV2", "true"),
-)
-_COMPAT_3: Final = (
-    ("delta.columnMapping.mode", "id"),
-    ("delta.enableIcebergCompatV3", "true"),
-    ("delta.enableRowTracking", "true"),
-    *_VECTORS,
-)
-_CHECKPOINTS: Final = (("delta.checkpointInterval", "1"),)
-LAYOUTS: Final[Mapping[str, Layout]] = {
-    layout.name: layout
-    for layout in (
-        Layout(name="vectors", partitioned=True, hidden=1, properties=_VECTORS),
-        Layout(name="copy"),
-        Layout(
-            name="serializable",
-            properties=(("delta.isolationLevel", "Serializable"),),
-            serializable=True,
-        ),
-        Layout(name="merge-on-read", properties=_VECTORS),
-        Layout(name="checkpoints", properties=_CHECKPOINTS),
-        Layout(name="row-ids", properties=(("delta.enableRowTracking", "true"),)),
-        Layout(name="face", properties=_COMPAT),
-        Layout(name="face-vectors", properties=_COMPAT_3),
-        Layout(
-            name="twin",
-            twin=True,
-            properties=(*_COMPAT, ("twinlake.iceberg.sync", "commit")),
-        ),
-    )
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """A table and the actors that work on it at the same time."""
-
-    name: str
-    title: str
-    group: str
-    layout: Layout
-    actors: tuple[tuple[str, Statement], ...]
-    before: tuple[tuple[Statement, int], ...] = ()
-    """What happened to the table before, and how many days ago."""
-    keeps_from: int = 0
-    """The first version whose data files must all stay."""
-    somebody_wins: bool = True
-    """Whether some actor must get its commit through where nothing fails."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The actors by name."""
-        return tuple(name for name, _ in self.actors)
-
-    def statement(self, actor: str) -> Statement:
-        """What an actor does."""
-        return dict(self.actors)[actor]
-
-    def table(self) -> tuple[MemoryStore, ActorClock]:
-        """A fresh copy of the table as it is before anybody moves, and the clock of its store."""
-        store, clock = _made(self.layout, self.before)
-        return store.fork(), clock
-
-    def rows(self) -> Rows:
-        """The rows of the table before anybody moves."""
-        rows: Rows = Counter(row for file in _live(self.layout) for row in file)
-        for statement, _ in self.before:
-            rows = statement.apply(rows)
-        return rows
-
-    def bench(self, number: int, clock: ActorClock) -> Bench:
-        """Where an actor works, yet without a store."""
-        return Bench(
-            tag=self.names[number],
-            store=MemoryStore(),
-            runtime=Runtime(clock=clock, ids=RandomIds(number)),
-            hooks=self.layout.hooks,
-        )
-
-    def now(self, number: int) -> int:
-        """The time on the clock of an actor."""
-        return _NOW + 1000 * (number + 1)
-
-
-def _live(layout: Layout) -> Files:
-    return tuple(file[: len(file) - layout.hidden] for file in _FILES)
-
-
-@cache
-def _made(
-    layout: Layout, before: tuple[tuple[Statement, int], ...]
-) -> tuple[MemoryStore, ActorClock]:
-    """The table, made and used by the shipped code."""
-    from twinlake.table.creation import new_metadata
-
-    clock = ActorClock(_NOW - 60 * _DAY)
-    runtime = Runtime(clock=clock, ids=RandomIds(1_000))
-    store = MemoryStore("table", clock=clock)
-    metadata = new_metadata(
-        _SCHEMA,
-        partition_by=("p",) if layout.partitioned else (),
-        cluster_by=(),
-        properties=dict(layout.properties),
-        name=None,
-        description=None,
-        runtime=runtime,
-    )
-    operation = Operation(name=OperationName.CREATE_TABLE_AS_SELECT)
-    options = CommitOptions(trusted_files=True)
-    txn = Transaction.for_new_table(store, operation, runtime, layout.hooks, options=options)
-    txn.update_metadata(metadata)
-    txn.add(*_files(store, metadata, layout, runtime))
-    txn.commit()
-    for statement, days in before:
-        clock.now = _NOW - days * _DAY
-        bench = Bench(tag="", store=store, runtime=runtime, hooks=layout.hooks)
-        statement.run(bench)
-    return store, clock
-
-
-def _files(
-    store: MemoryStore, metadata: Metadata, layout: Layout, runtime: Runtime
-) -> Iterator[AddFile]:
-    for number, rows in enumerate(_FILES):
-        key, data = f"part-{number}.parquet", encode_rows(rows)
-        store.put(key, data)
-        add = add_of(metadata, key, rows, size=len(data), now=runtime.clock.now_ms())
-        if layout.hidden:
-            uuid = runtime.ids.uuid()
-            body, (vector,) = write_dv_file([range(len(rows) - layout.hidden, len(rows))], uuid)
-            store.put(dv_key(uuid), body)
-            add = msgspec.structs.replace(add, deletion_vector=vector)
-        yield add
-
-
-# The registry
+__all__ = ["GROUPS", "WORKLOADS", "find_workload"]
 
 _KINDS: Final = ("append", "delete", "update", "optimize", "merge")
 _TARGETS: Final[Mapping[str, tuple[str, str]]] = {"shared": ("a", "a"), "disjoint": ("a", "b")}
