@@ -35,7 +35,8 @@ ROOM = 1_000_000
 """How many ids a driver has for itself."""
 COARSE = 0.05
 """The clock of file times is not as fine as that of the notes."""
-WRITERS = ("native", "auto", "arrow")
+WRITERS = ("auto", "arrow")
+"""The first is Spark's own, but where there is a change feed."""
 
 
 VECTORS, CHANGES = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
