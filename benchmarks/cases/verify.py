@@ -23,7 +23,7 @@ _RUNS: Final = 2
 
 
 def run_seed(plan: Plan) -> list[CaseResult]:
-    """The source document's configuration, from nothing to the trace."""
+    """The published model's configuration, from nothing to the trace."""
     sides = [
         Side(name="to the violation", job="benchmarks.jobs.verify:Seed", spec={"fix": None}),
         Side(name="with the fix", job="benchmarks.jobs.verify:Seed", spec={"fix": "A"}),
@@ -40,7 +40,7 @@ def run_seed(plan: Plan) -> list[CaseResult]:
     return [
         CaseResult(
             case="verify-seed",
-            title="the model of Iceberg v2 with the parameters of the source document",
+            title="the model of Iceberg v2 with the parameters of the published one",
             rows=(row,),
             notes=(
                 f"{found['states']:,} states to a trace of {found['steps']} steps; beside it the "

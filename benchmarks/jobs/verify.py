@@ -1,4 +1,4 @@
-"""Explore models of commits: the source document's, and a large one with and without reduction."""
+"""Explore models of commits: the published model's, and a large one with and without reduction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _large(spec: dict[str, Any]) -> IcebergV2:
 
 
 class Seed:
-    """The configuration of the source document, with its fix or without."""
+    """The configuration of the published model, with its fix or without."""
 
     modules = OUR_MODULES
 

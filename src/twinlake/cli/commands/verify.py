@@ -130,7 +130,7 @@ def _of_models(name: str) -> Callable[[Callable[..., None]], Command]:
 def _iceberg(output: Output, **given: Any) -> None:
     """Check the models of Iceberg commits.
 
-    Without options this is the source document's configuration, as with --config seed: two
+    Without options this is the published model's configuration, as with --config seed: two
     writers, merge-on-read, snapshot isolation. A DELETE and an UPDATE of one row both commit, and
     the row is still there. --fix proves the remedy.
     """

@@ -29,7 +29,7 @@ __all__ = ["verify_all"]
 def verify_all(output: Output, large: bool, only: tuple[str, ...]) -> None:
     """Check every model and the code, and compare with what is known.
 
-    The source document's anomaly and its fix, every safe configuration, every mutant with its
+    The published model's anomaly and its fix, every safe configuration, every mutant with its
     smallest configuration and the length of its shortest trace, the fixes compared, and the real
     code under small workloads. Exit status: 0 if all of it comes out as it must, 1 if not.
     """

@@ -140,7 +140,7 @@ def _option(one: Parameter, owners: tuple[str, ...]) -> click.Option:
     names = [f"--{flag}/--no-{flag}" if one.kind == "bool" else f"--{flag}", _PREFIX + one.name]
     if one.kind == "bool":
         return click.Option(names, default=None, help=told)
-    # The source document's fix is what is meant where none is named.
+    # The published model's fix is what is meant where none is named.
     alone: dict[str, Any] = {"is_flag": False, "flag_value": "A"} if one.name == "fix" else {}
     return click.Option(names, type=_ValueType(one), default=None, help=told, **alone)
 

@@ -112,7 +112,7 @@ class Report:
             self._note("schedules", record, f"schedule {name}: {'; '.join(differences)}")
             rows.append((name, fix, outcome, len(path.trace), "NO" if differences else "yes"))
         return self._view(
-            "The source document's run",
+            "The published model's run",
             "UPDATE and DELETE of one row, overlapping as the document has them, and one by one.",
             Grid.of("schedule fix outcome steps:r as_expected", rows),
         )

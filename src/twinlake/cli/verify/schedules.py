@@ -41,7 +41,7 @@ SCHEDULES: Final = (
     Schedule(
         name="document",
         family="iceberg",
-        shows="The source document's own run: UPDATE and DELETE of one row overlap, and both "
+        shows="The published model's own run: UPDATE and DELETE of one row overlap, and both "
         "commit.",
         steps=(
             *_INSERT,

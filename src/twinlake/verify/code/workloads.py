@@ -93,25 +93,20 @@ def _three() -> Iterator[Workload]:
         )
 
 
-def _upkeep() -> Iterator[Workload]:
+_OLD: Final = (Append((("a", 8, "o"),)), 40)
+"""What happened so long ago that the log of it may go."""
+
+
+def _log_clean_ups() -> Iterator[Workload]:
     layout = LAYOUTS["copy"]
     append, delete = Append((("a", 7, "P"),)), Delete("a", 1)
-    update = Update("b", 4, "P")
-    old = (Append((("a", 8, "o"),)), 40)
-    yield Workload(
-        name="checkpoints",
-        title="two writers that each write a checkpoint and the hint",
-        group="upkeep",
-        layout=LAYOUTS["checkpoints"],
-        actors=(("w0", append), ("w1", Delete("b", 4))),
-    )
     for name, statement in (("append", append), ("delete", delete)):
         yield Workload(
             name=f"clean-log-{name}",
             title=f"the log is cleaned up while {name} commits",
             group="upkeep",
             layout=layout,
-            before=(old, (Checkpoint(), 30)),
+            before=(_OLD, (Checkpoint(), 30)),
             actors=(("w0", statement), ("cleaner", CleanLog())),
             somebody_wins=False,
         )
@@ -120,9 +115,30 @@ def _upkeep() -> Iterator[Workload]:
         title="the log is to be cleaned up, but no checkpoint stands for it, while append commits",
         group="upkeep",
         layout=layout,
-        before=(old,),
+        before=(_OLD,),
         actors=(("w0", append), ("cleaner", CleanLog())),
         somebody_wins=False,
+    )
+    yield Workload(
+        name="clean-log-checkpoint",
+        title="the log is cleaned up while a newer checkpoint is written",
+        group="upkeep",
+        layout=layout,
+        before=((Checkpoint(), 50), _OLD),
+        actors=(("w0", Checkpoint()), ("cleaner", CleanLog())),
+        somebody_wins=False,
+    )
+
+
+def _upkeep() -> Iterator[Workload]:
+    layout = LAYOUTS["copy"]
+    append, update = Append((("a", 7, "P"),)), Update("b", 4, "P")
+    yield Workload(
+        name="checkpoints",
+        title="two writers that each write a checkpoint and the hint",
+        group="upkeep",
+        layout=LAYOUTS["checkpoints"],
+        actors=(("w0", append), ("w1", Delete("b", 4))),
     )
     yield Workload(
         name="restarts",
@@ -144,29 +160,20 @@ def _upkeep() -> Iterator[Workload]:
             ("w1", Followed(Followed(append, Checkpoint()), CleanLog())),
         ),
     )
-    yield Workload(
-        name="clean-log-checkpoint",
-        title="the log is cleaned up while a newer checkpoint is written",
-        group="upkeep",
-        layout=layout,
-        before=((Checkpoint(), 50), old),
-        actors=(("w0", Checkpoint()), ("cleaner", CleanLog())),
-        somebody_wins=False,
-    )
     for name, writer in (("append", append), ("update", update)):
         yield Workload(
             name=f"vacuum-{name}",
             title=f"VACUUM of files that left the table long ago while {name} commits",
             group="upkeep",
             layout=layout,
-            before=((delete, 40),),
+            before=((Delete("a", 1), 40),),
             actors=(("w0", writer), ("cleaner", VacuumFiles())),
             keeps_from=1,
         )
 
 
-def _twin() -> Iterator[Workload]:
-    face, twin = LAYOUTS["face"], LAYOUTS["twin"]
+def _conversions() -> Iterator[Workload]:
+    face = LAYOUTS["face"]
     update, append = Update("b", 4, "P"), Append((("a", 7, "P"),))
     yield Workload(
         name="sync-append",
@@ -200,6 +207,11 @@ def _twin() -> Iterator[Workload]:
         actors=(("converter", Sync()), ("other", Sync())),
         somebody_wins=False,
     )
+
+
+def _twin() -> Iterator[Workload]:
+    face = LAYOUTS["face"]
+    update, append = Update("b", 4, "P"), Append((("a", 7, "P"),))
     yield Workload(
         name="vacuum-sync",
         title="VACUUM lets go of Iceberg snapshots while a converter carries them on",
@@ -228,7 +240,7 @@ def _twin() -> Iterator[Workload]:
         name="twin-append-append",
         title="two writers of a table of both formats, each making the metadata of its commit",
         group="twin",
-        layout=twin,
+        layout=LAYOUTS["twin"],
         actors=(("w0", append), ("w1", Append((("b", 9, "Q"),)))),
     )
 
@@ -262,7 +274,16 @@ def _models() -> Iterator[Workload]:
 
 WORKLOADS: Final[Mapping[str, Workload]] = {
     workload.name: workload
-    for workload in (*_pairs(), *_isolation(), *_three(), *_upkeep(), *_twin(), *_models())
+    for workload in (
+        *_pairs(),
+        *_isolation(),
+        *_three(),
+        *_log_clean_ups(),
+        *_upkeep(),
+        *_conversions(),
+        *_twin(),
+        *_models(),
+    )
 }
 """Every workload by its name."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
