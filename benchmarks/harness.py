@@ -50,7 +50,7 @@ class Sizes:
         default_factory=lambda: {"writers": 3, "max_write_ops": 4, "max_compaction_ops": 2}
     )
     """Parameters of the large model."""
-    tlc_models: int = 4
+    tlc_models: int = 7
     """How many of the models that TLC explores as well."""
     spark_rows: int = 4_000_000
     spark_changed_rows: int = 2_000_000

@@ -29,6 +29,14 @@ CONFIGURATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "two keys": {"col1_values": _TWO},
     "two keys, a lock": {"col1_values": _TWO, "put_if_absent": False, "coordination": True},
     "one key, four operations": {"max_ops": 4},
+    "one key, no partitions": {"partitioned": False},
+    "two keys, no partitions": {"col1_values": _TWO, "partitioned": False},
+    "two keys, no partitions, a lock": {
+        "col1_values": _TWO,
+        "partitioned": False,
+        "put_if_absent": False,
+        "coordination": True,
+    },
 }
 _OURS: Final = "twinlake"
 _THEIRS: Final = "TLC"
