@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 
 from tests.support.scale import is_full_scale, scale
 from tests.support.two_engines import Engines, replay
-from tests.support.workloads import Rows, Start, Step, Update, Write, random_start, random_step
+from tests.support.workloads import (
+    Merge,
+    Rows,
+    Start,
+    Step,
+    Update,
+    Write,
+    random_start,
+    random_step,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +37,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 _STEPS = 6
-_TRIES = 10
+_TRIES = 20
 _PARTS = scale(1, 20)
 _WORKLOADS = 15
-"""How many there are in each part."""
+"""How many there are in each part, those whose start is refused or that stay short not counted."""
 
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _MAPPED_FEED = {**_FEED, "delta.columnMapping.mode": "name"}
@@ -52,6 +61,16 @@ _ONCE: dict[str, tuple[Start, list[Step]]] = {
             ),
         ],
     ),
+    "an empty string where a partition is replaced": (
+        Start(columns="`id` BIGINT, `p` STRING", partition_by=("p",), rows=Rows(seed=1, count=4)),
+        [
+            Write(
+                rows=Rows(seed=1580, count=40, where="`p` < '/a=b'"),
+                mode="overwrite",
+                replace_where="`p` < '/a=b'",
+            )
+        ],
+    ),
     "columns that need a feature and would break the feed": (
         Start(columns="`c` BOOLEAN, `id` BIGINT", properties=_MAPPED_FEED),
         [
@@ -63,9 +82,36 @@ _ONCE: dict[str, tuple[Start, list[Step]]] = {
             ),
         ],
     ),
+    "matches in files that no clause is about": (
+        Start(columns="`id` BIGINT, `a` BIGINT", rows=Rows(seed=1, count=0)),
+        [
+            Write(rows=Rows(seed=2451, count=6, where="`id` < 5")),
+            Write(rows=Rows(seed=2451, count=6, where="`id` < 5")),
+            Merge(
+                rows=Rows(seed=2451, count=6),
+                clauses=(("whenMatchedDelete", {"condition": "t.`id` >= 5"}),),
+            ),
+        ],
+    ),
+    "new columns by a merge that finds nothing in an empty table": (
+        Start(columns="`id` BIGINT, `a` STRING"),
+        [
+            Merge(
+                rows=Rows(seed=4129, count=5, columns="`id` BIGINT, `a` STRING, `b` DECIMAL(18,6)"),
+                clauses=(("whenMatchedUpdateAll", {}),),
+                evolve=True,
+            )
+        ],
+    ),
     "null for a column that has to have a value": (
         Start(columns="`id` BIGINT NOT NULL, `a` BIGINT", rows=Rows(seed=5204, count=6)),
         [Update(set={"`id`": "null"})],
+    ),
+    "nothing but partition columns": (
+        Start(
+            columns="`id` BIGINT, `p` BOOLEAN", partition_by=("p",), rows=Rows(seed=9775, count=3)
+        ),
+        [Write(rows=Rows(seed=9699, count=4, columns="`p` BOOLEAN"))],
     ),
     "one partition of days before 1582": (
         Start(
@@ -96,13 +142,15 @@ def test_random_workloads_leave_the_same_tables(
     tally: Counter[str] = Counter()
 
     @settings(
-        max_examples=_WORKLOADS,
+        max_examples=2 * _WORKLOADS,
         derandomize=not is_full_scale(),
         database=None,
         phases=[Phase.generate],
     )
     @given(rng=st.randoms(use_true_random=True))
     def run(rng: Random) -> None:
+        if tally["workloads"] == _WORKLOADS:
+            return
         engines = Engines(delta_spark, tmp_path_factory.mktemp(f"workload{part}-"))
         if not engines.run(random_start(rng)):
             return
@@ -112,13 +160,12 @@ def test_random_workloads_leave_the_same_tables(
             if len(engines.versions) > _STEPS:
                 break
         engines.finish()
-        tally["workloads"] += 1
+        tally["workloads"] += len(engines.versions) > _STEPS
         tally["steps"] += len(engines.versions)
         tally["refused"] += len(engines.refused)
         tally["fallbacks"] += sum(side.fallbacks for side in engines.ours)
 
     run()
-    # Tables that were refused, and writers that left the work to the other one, prove little.
-    assert tally["workloads"] >= 0.8 * _WORKLOADS, tally
-    assert tally["steps"] >= 5 * tally["workloads"], tally
+    assert tally["workloads"] == _WORKLOADS, tally
+    # Writers that left the work to the other one prove little.
     assert tally["fallbacks"] < tally["steps"] / 2, tally

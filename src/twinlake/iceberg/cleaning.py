@@ -6,6 +6,7 @@ that points to it still, finds it and all it names. Then it goes, with what only
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,13 +16,13 @@ from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest, read
 from twinlake.iceberg.metadata_file import MetadataLogEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from twinlake.iceberg.face_files import FaceFiles
     from twinlake.iceberg.manifests import ManifestRow
     from twinlake.iceberg.metadata_file import SnapshotEntry, TableMetadata
 
-__all__ = ["LEFTOVERS", "clean_up", "only_in", "sweep", "with_log"]
+__all__ = ["LEFTOVERS", "clean_up", "only_before", "sweep", "with_log"]
 
 #: Iceberg's property, and its default, for how many earlier metadata files stay.
 _KEPT_PROPERTY: Final = "write.metadata.previous-versions-max"
@@ -57,7 +58,7 @@ def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files:
         for entry in fallen:
             old = files.read_metadata(entry.metadata_file) if _has_expired(metadata) else None
             if old is not None:
-                gone = only_in(old.snapshots, _oldest(metadata, files), files)
+                gone = only_before(_oldest(metadata, files), old.snapshots(), files)
                 left = old.properties.get(LEFTOVERS, "")
                 files.delete([*gone, *left.splitlines()])
             files.delete([entry.metadata_file])
@@ -75,29 +76,28 @@ def _has_expired(metadata: TableMetadata) -> bool:
     return first is None or first.parent_snapshot_id is not None
 
 
-def _oldest(metadata: TableMetadata, files: FaceFiles) -> Sequence[SnapshotEntry]:
-    """The snapshots of the oldest metadata file that stays."""
-    first = metadata.metadata_log[0].metadata_file
-    found = files.read_metadata(first)
-    return metadata.snapshots if found is None else found.snapshots
+def _oldest(metadata: TableMetadata, files: FaceFiles) -> SnapshotEntry | None:
+    """The first snapshot of the oldest metadata file that stays."""
+    found = files.read_metadata(metadata.metadata_log[0].metadata_file)
+    return (found or metadata).oldest
 
 
-def only_in(
-    old: Sequence[SnapshotEntry], kept: Sequence[SnapshotEntry], files: FaceFiles
+def only_before(
+    kept: SnapshotEntry | None, old: Iterable[SnapshotEntry], files: FaceFiles
 ) -> list[str]:
-    """The files that only those old snapshots reach that are not kept.
+    """The files that only snapshots before the first one that is kept reach.
 
     A manifest that a list leaves out never comes back, so the oldest list that stays tells of each
     manifest of an older one whether anything still needs it.
     """
-    if not old or not kept:
+    if kept is None:
         return []
-    ids = {snapshot.snapshot_id for snapshot in kept}
-    gone = [snapshot for snapshot in old if snapshot.snapshot_id not in ids]
+    first = kept.sequence_number
+    gone = list(takewhile(lambda snapshot: snapshot.sequence_number < first, old))
     if not gone:
         return []
 
-    needed = {row.path: row for row in read_manifest_list(files.read(kept[0].manifest_list))}
+    needed = {row.path: row for row in read_manifest_list(files.read(kept.manifest_list))}
     found: dict[str, ManifestRow] = {}
     lists = []
     for snapshot in gone:

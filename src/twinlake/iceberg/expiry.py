@@ -13,6 +13,8 @@ import msgspec
 from twinlake.protocol import property_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from twinlake.actions import CommitInfo
     from twinlake.iceberg.metadata_file import SnapshotEntry, TableMetadata
     from twinlake.protocol import Metadata
@@ -40,7 +42,7 @@ def vacuum_horizon(info: CommitInfo | None, timestamp_ms: int) -> int | None:
     return timestamp_ms
 
 
-def oldest_kept(snapshots: tuple[SnapshotEntry, ...], horizon_ms: int) -> int:
+def oldest_kept(snapshots: Iterable[SnapshotEntry], horizon_ms: int) -> int:
     """The place of the oldest snapshot that stays."""
     place = 0
     for index, snapshot in enumerate(snapshots):
@@ -52,18 +54,13 @@ def oldest_kept(snapshots: tuple[SnapshotEntry, ...], horizon_ms: int) -> int:
 
 def expire(metadata: TableMetadata, horizon_ms: int) -> TableMetadata:
     """The metadata without what is too old."""
-    oldest = metadata.oldest
-    if oldest is None or oldest.timestamp_ms > horizon_ms:
-        return metadata
-    snapshots = metadata.snapshots
-    place = oldest_kept(snapshots, horizon_ms)
+    place = oldest_kept(metadata.snapshots(), horizon_ms)
     if place == 0:
         return metadata
-    kept = snapshots[place:]
-    schemas = {metadata.current_schema_id, *(snapshot.schema_id for snapshot in kept)}
+    kept = metadata.without_first(place)
+    if len(metadata.schemas) == 1:
+        return kept
+    schemas = {metadata.current_schema_id, *(one.schema_id for one in kept.snapshots())}
     return msgspec.structs.replace(
-        metadata,
-        snapshot_texts=metadata.snapshot_texts[place:],
-        snapshot_log=metadata.snapshot_log[place:],
-        schemas=tuple(one for one in metadata.schemas if one["schema-id"] in schemas),
+        kept, schemas=tuple(one for one in metadata.schemas if one["schema-id"] in schemas)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, CompatViolation, CorruptTable
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from twinlake.iceberg.operations import FileChanges
     from twinlake.protocol import Metadata
 
-__all__ = ["Commit", "Layout", "file_location"]
+__all__ = ["Commit", "Layout", "file_location", "layout_of"]
 
 _V3_FLAG: Final = "delta.enableIcebergCompatV3"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table's metadata as Iceberg sees it; made once for as long as the metadata stays."""
+    """A table's metadata as Iceberg sees it."""
 
     metadata: Metadata
     location: str
@@ -90,6 +90,12 @@ class Layout:
             metrics=metrics,
             first_row_id=add.base_row_id if self.format_version > 2 else None,
         )
+
+
+@lru_cache(maxsize=32)
+def layout_of(metadata: Metadata, location: str) -> Layout:
+    """The layout of a table: most commits leave it as it was, and making it is half their work."""
+    return Layout(metadata, location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

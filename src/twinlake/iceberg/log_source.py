@@ -9,7 +9,7 @@ import msgspec
 
 from twinlake.actions import CommitInfo, DomainMetadata, Metadata
 from twinlake.errors import Code, CompatViolation, StorageError
-from twinlake.iceberg.facts import Commit, Layout
+from twinlake.iceberg.facts import Commit, layout_of
 from twinlake.iceberg.operations import FileChanges, file_changes
 from twinlake.iceberg.snapshot_ids import recorded_id
 from twinlake.log import commit_key, load_snapshot, read_commit
@@ -46,7 +46,6 @@ class LogSource:
         self._snapshot = snapshot
         self._store = snapshot.store
         self._location = location
-        self._layout: Layout | None = None
         self._commits: dict[int, tuple[Action, ...]] = {}
 
     @property
@@ -84,8 +83,8 @@ class LogSource:
                 fix="Run `twinlake upgrade` to make it one.",
                 fields={"table": metadata.label},
             )
-        layout = Layout(metadata, self._location)
-        newest = Layout(self._snapshot.metadata, self._location)
+        layout = layout_of(metadata, self._location)
+        newest = layout_of(self._snapshot.metadata, self._location)
         if layout.format_version != newest.format_version:
             # Row ids and vectors of version 3 have no place in what was made before it.
             return CompatViolation(
@@ -113,7 +112,7 @@ class LogSource:
         commit = Commit(
             version=version,
             timestamp_ms=snapshot.timestamp_ms,
-            layout=self._layout_of(snapshot.metadata),
+            layout=layout_of(snapshot.metadata, self._location),
             changes=FileChanges(data_changes=frozenset({True})),
             operation=(info.operation if info is not None else None) or "",
             row_id_mark=_row_id_mark(snapshot.domains.values()),
@@ -135,7 +134,7 @@ class LogSource:
             commit = Commit(
                 version=number,
                 timestamp_ms=self._timestamp(number, metadata, info),
-                layout=self._layout_of(metadata),
+                layout=layout_of(metadata, self._location),
                 changes=file_changes(actions),
                 operation=(info.operation if info is not None else None) or "",
                 row_id_mark=_row_id_mark(a for a in actions if isinstance(a, DomainMetadata)),
@@ -157,11 +156,6 @@ class LogSource:
     def _at(self, version: int) -> Snapshot:
         is_newest = version == self._snapshot.version
         return self._snapshot if is_newest else load_snapshot(self._store, version)
-
-    def _layout_of(self, metadata: Metadata) -> Layout:
-        if self._layout is None or self._layout.metadata != metadata:
-            self._layout = Layout(metadata, self._location)
-        return self._layout
 
     def _read(self, version: int) -> tuple[Action, ...]:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.iceberg.entry_texts import NO_ENTRIES
 from twinlake.iceberg.metadata_file import UNSORTED, TableMetadata, table_uuid
 from twinlake.protocol import property_value
 
@@ -53,8 +54,8 @@ def next_metadata(
         properties=_properties(commit),
         current_snapshot_id=old.current_snapshot_id if old else None,
         refs=old.refs if old else {},
-        snapshot_texts=old.snapshot_texts if old else (),
-        snapshot_log=old.snapshot_log if old else (),
+        snapshot_texts=old.snapshot_texts if old else NO_ENTRIES,
+        snapshot_log=old.snapshot_log if old else NO_ENTRIES,
         next_row_id=next_row_id(commit, old),
     )
     return metadata if snapshot is None else metadata.followed_by(snapshot)

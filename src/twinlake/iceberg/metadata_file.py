@@ -1,15 +1,21 @@
 """The metadata file of the Iceberg face, as a value and as JSON.
 
-Iceberg table format, Table Metadata. Snapshots are kept as the text they were written as, because a
-table has thousands of them and a conversion looks at the newest one only.
+Iceberg table format, Table Metadata. Snapshots and their log are the last two keys of what we
+write, so that they are found without a look at what is in them: a table has thousands, and a
+conversion adds one.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+from twinlake.iceberg.entry_texts import NO_ENTRIES, EntryTexts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "LogEntry",
@@ -80,32 +86,36 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
     properties: dict[str, str]
     current_snapshot_id: int | None = None
     refs: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    snapshot_texts: tuple[msgspec.Raw, ...] = msgspec.field(default=(), name="snapshots")
-    """The snapshots, oldest first."""
-    snapshot_log: tuple[msgspec.Raw, ...] = ()
-    """When each of them became the current one, as texts in the same order."""
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     next_row_id: int | None = None
+    snapshot_texts: EntryTexts = NO_ENTRIES
+    """The snapshots, oldest first."""
+    snapshot_log: EntryTexts = NO_ENTRIES
+    """When each of them became the current one, in the same order."""
 
     @property
     def delta_version(self) -> int:
         """The Delta version this is the face of."""
         return int(self.properties["delta-version"])
 
-    @property
-    def snapshots(self) -> tuple[SnapshotEntry, ...]:
-        """All snapshots, oldest first; each is parsed anew."""
-        return tuple(map(_SNAPSHOT.decode, self.snapshot_texts))
+    def snapshots(self) -> Iterator[SnapshotEntry]:
+        """All snapshots, oldest first, each parsed when its turn comes."""
+        return map(_SNAPSHOT.decode, self.snapshot_texts)
 
     @property
     def oldest(self) -> SnapshotEntry | None:
         """The first snapshot that is kept."""
-        return _SNAPSHOT.decode(self.snapshot_texts[0]) if self.snapshot_texts else None
+        return next(self.snapshots(), None)
 
     @property
     def current(self) -> SnapshotEntry | None:
         """The newest snapshot; a table without files may have none."""
-        return _SNAPSHOT.decode(self.snapshot_texts[-1]) if self.snapshot_texts else None
+        return _SNAPSHOT.decode(self.snapshot_texts.last) if self.snapshot_texts else None
+
+    def has_snapshot(self, snapshot_id: int) -> bool:
+        """Whether a snapshot with an id is there."""
+        # The first field of each.
+        return self.snapshot_texts.holds(b'{"snapshot-id":%d,' % snapshot_id)
 
     def followed_by(self, snapshot: SnapshotEntry) -> TableMetadata:
         """The metadata with one snapshot more."""
@@ -114,28 +124,75 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
             self,
             current_snapshot_id=snapshot.snapshot_id,
             refs={"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}},
-            snapshot_texts=(*self.snapshot_texts, _text_of(snapshot)),
-            snapshot_log=(*self.snapshot_log, _text_of(entry)),
+            snapshot_texts=self.snapshot_texts.followed_by(_ENCODER.encode(snapshot)),
+            snapshot_log=self.snapshot_log.followed_by(_ENCODER.encode(entry)),
+        )
+
+    def without_first(self, count: int) -> TableMetadata:
+        """The metadata without its oldest snapshots."""
+        return msgspec.structs.replace(
+            self,
+            snapshot_texts=self.snapshot_texts.without_first(count),
+            snapshot_log=self.snapshot_log.without_first(count),
         )
 
 
 _DECODER: Final = msgspec.json.Decoder(TableMetadata)
 _SNAPSHOT: Final = msgspec.json.Decoder(SnapshotEntry)
 _ENCODER: Final = msgspec.json.Encoder()
-
-
-def _text_of(entry: SnapshotEntry | LogEntry) -> msgspec.Raw:
-    return msgspec.Raw(_ENCODER.encode(entry))
+_SNAPSHOTS: Final = b',"snapshots":['
+_LOG: Final = b'],"snapshot-log":['
+_END: Final = b"]}"
 
 
 def encode_metadata(metadata: TableMetadata) -> bytes:
     """The bytes of the file."""
-    return _ENCODER.encode(metadata)
+    head = _ENCODER.encode(
+        msgspec.structs.replace(metadata, snapshot_texts=NO_ENTRIES, snapshot_log=NO_ENTRIES)
+    )
+    return b"".join(
+        (
+            head[:-1],
+            _SNAPSHOTS,
+            *metadata.snapshot_texts.pieces(),
+            _LOG,
+            *metadata.snapshot_log.pieces(),
+            _END,
+        )
+    )
 
 
 def decode_metadata(data: bytes) -> TableMetadata:
-    """What ``encode_metadata`` wrote; anything else is a ``msgspec.DecodeError``."""
-    return _DECODER.decode(data)
+    """A metadata file; what is none is a ``msgspec.DecodeError``.
+
+    In one that we wrote, snapshots are not looked at before somebody asks for them.
+    """
+    found = _parted(data) or _parted(_in_our_order(data))
+    if found is None:
+        raise msgspec.DecodeError("no lists of snapshots")
+    return found
+
+
+def _parted(data: bytes) -> TableMetadata | None:
+    """The metadata in a file with snapshots and their log at its end; None if it is another."""
+    start, middle = data.find(_SNAPSHOTS), data.rfind(_LOG)
+    first, entries, end = start + len(_SNAPSHOTS), middle + len(_LOG), len(data) - len(_END)
+    # A key after the log would follow the end of a list.
+    if start < 0 or middle < first or not data.endswith(_END) or data.find(b'],"', entries) >= 0:
+        return None
+    return msgspec.structs.replace(
+        _DECODER.decode(data[:start] + b"}"),
+        snapshot_texts=EntryTexts(data, first, middle),
+        snapshot_log=EntryTexts(data, entries, end),
+    )
+
+
+def _in_our_order(data: bytes) -> bytes:
+    """A file of another writer, as we would have written it."""
+    keys = msgspec.json.decode(msgspec.json.format(data, indent=-1), type=dict[str, msgspec.Raw])
+    for last in ("snapshots", "snapshot-log"):
+        keys[last] = keys.pop(last, msgspec.Raw(b"[]"))
+    return _ENCODER.encode(keys)
 
 
 def table_uuid(table_id: str) -> str:

@@ -34,7 +34,7 @@ def unsound(face: Face, files: FaceFiles, check: Check) -> str:
     if check is Check.NOTHING or not face.metadata.snapshot_texts:
         return ""
     try:
-        snapshots = face.metadata.snapshots
+        snapshots = tuple(face.metadata.snapshots())
     except msgspec.DecodeError:
         return f"{files.metadata_location(face.metadata.delta_version)} is damaged"
     sizes = {item.key: item.size for item in files.listed()}
@@ -51,7 +51,7 @@ def unsound(face: Face, files: FaceFiles, check: Check) -> str:
 def _damage(face: Face, files: FaceFiles) -> str:
     seen: set[str] = set()
     try:
-        for snapshot in face.metadata.snapshots:
+        for snapshot in face.metadata.snapshots():
             for row in read_manifest_list(files.read(snapshot.manifest_list)):
                 if row.path not in seen:
                     seen.add(row.path)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg.cleaning import LEFTOVERS, clean_up, only_in, sweep, with_log
+from twinlake.iceberg.cleaning import LEFTOVERS, clean_up, only_before, sweep, with_log
 from twinlake.iceberg.conversion import Conversion, LostFile
 from twinlake.iceberg.expiry import expire, retention_ms, vacuum_horizon
 from twinlake.iceberg.face_files import FaceFiles
-from twinlake.iceberg.facts import Layout
+from twinlake.iceberg.facts import layout_of
 from twinlake.iceberg.log_source import LogGap, LogSource
 from twinlake.iceberg.manifest_reading import Manifests
 from twinlake.iceberg.manifests import DamagedFile
@@ -102,7 +102,7 @@ def _unfit(face: Face | None, newest: int | None, snapshot: Snapshot, source: Lo
         return "there was none"
     if face is None:
         return f"that of version {newest} cannot be read"
-    wanted = Layout(snapshot.metadata, face.metadata.location).format_version
+    wanted = layout_of(snapshot.metadata, face.metadata.location).format_version
     if face.metadata.format_version != wanted:
         return f"the table changed to format version {wanted}"
     mark = source.mark(newest)
@@ -125,7 +125,7 @@ def _as_it_is(face: Face, files: FaceFiles) -> Synced:
 def _carry_on(face: Face, source: LogSource, files: FaceFiles) -> Synced:
     before = face.metadata
     conversion = Conversion(face, Manifests(files, _specs(face)))
-    metadata, converted = _convert(conversion, source, files, len(before.snapshot_texts))
+    metadata, converted = _convert(conversion, source, files, before.delta_version)
     location = files.metadata_location(before.delta_version)
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
@@ -160,14 +160,11 @@ def _rebuild(
 
 
 def _convert(
-    conversion: Conversion,
-    source: LogSource,
-    files: FaceFiles,
-    published: int = 0,
+    conversion: Conversion, source: LogSource, files: FaceFiles, published: int = -1
 ) -> tuple[TableMetadata, int]:
     """Convert the commits that are left; the metadata after them, and how many they were.
 
-    So many snapshots are ``published``.
+    ``published`` is the version that there is a face of.
     """
     horizon, converted = _NEVER, 0
     for version in source.after(_reached(conversion).delta_version):
@@ -179,9 +176,10 @@ def _convert(
     metadata = expire(whole, horizon)
     properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
     # What was made and is too old at once is named by nobody, and nobody would delete it.
-    if metadata is not whole:
-        made = whole.snapshots[published:]
-        if left := only_in(made, metadata.snapshots, files):
+    oldest = metadata.oldest
+    if oldest is not None and oldest.sequence_number > published:
+        made = (one for one in whole.snapshots() if one.sequence_number > published)
+        if left := only_before(oldest, made, files):
             properties[LEFTOVERS] = "\n".join(left)
     return msgspec.structs.replace(metadata, properties=properties), converted
 
@@ -189,9 +187,7 @@ def _convert(
 def _with_free_id(commit: Commit, metadata: TableMetadata) -> Commit:
     """The commit, without an id of its own where an earlier snapshot has that id already."""
     own = commit.snapshot_id
-    if own is None or all(snapshot.snapshot_id != own for snapshot in metadata.snapshots):
-        return commit
-    return replace(commit, snapshot_id=None)
+    return replace(commit, snapshot_id=None) if own and metadata.has_snapshot(own) else commit
 
 
 def _reached(conversion: Conversion) -> TableMetadata:

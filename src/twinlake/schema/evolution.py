@@ -121,14 +121,15 @@ def rename_column(
     """
     _named_column(schema, path, "rename", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     resolved = resolve_path(schema, path)
-    if mode is ColumnMappingMode.NONE:
-        _needs_mapping(resolved, "rename", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     if not name:
         _refuse(resolved, "A column needs a name.", why="The new name is empty.", fix="Give one.")
     struct = _struct_at(type_at(schema, resolved[:-1]), resolved[:-1], resolved)
     # Its own name is taken, as in SQL; the same in other letters is free.
     taken = Struct(tuple(f for f in struct.fields if f.name != resolved[-1] or f.name == name))
     _check_free(taken, name, (*resolved[:-1], name))
+    # Last, as in SQL: a name that is taken cannot be had with column mapping either.
+    if mode is ColumnMappingMode.NONE:
+        _needs_mapping(resolved, "rename", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     return change_field(schema, resolved, lambda field: replace(field, name=name))
 
 

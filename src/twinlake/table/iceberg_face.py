@@ -74,7 +74,7 @@ class IcebergFace:
         """What Iceberg keeps, newest first."""
         version = self.version
         face = None if version is None else FaceFiles(self._snapshot.store).load(version)
-        return iter(()) if face is None else reversed(face.metadata.snapshots)
+        return iter(()) if face is None else reversed(tuple(face.metadata.snapshots()))
 
     def sync(self, spark: Any = None) -> Synced:
         """Bring the Iceberg metadata to this version; with ``spark`` a first one is made there.

@@ -176,6 +176,13 @@ def test_changing_only_the_case_of_a_name_is_a_rename() -> None:
     assert rename_column(SCHEMA, ("id",), "ID", mode=NAME).names()[0] == "ID"
 
 
+@pytest.mark.parametrize("name", ["id", "P"])
+def test_a_name_that_is_taken_is_told_before_the_mapping_that_is_lacking(name: str) -> None:
+    with pytest.raises(UserError) as told:
+        rename_column(SCHEMA, ("id",), name, mode=ColumnMappingMode.NONE)
+    assert told.value.delta_class == "DELTA_DUPLICATE_COLUMNS_FOUND"
+
+
 def test_elements_and_values_are_loosened() -> None:
     schema = Struct(
         (StructField("a", Array(LONG, False)), StructField("m", Map(STRING, LONG, False)))

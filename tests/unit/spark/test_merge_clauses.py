@@ -11,7 +11,8 @@ from twinlake.errors import UserError
 from twinlake.schema import parse_ddl, render_ddl
 from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
 from twinlake.spark.dml.merge_clauses import Clause, _refuse_overlap, _same_fields, assigned_schema
-from twinlake.spark.dml.merging import MergeRequest, _unqualified
+from twinlake.spark.dml.merge_skipping import _unqualified
+from twinlake.spark.dml.merging import MergeRequest
 
 SOURCE = "id INT, s STRUCT<a: INT, b: STRUCT<c: INT, d: INT>>, t STRING"
 

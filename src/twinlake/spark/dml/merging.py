@@ -17,21 +17,20 @@ from pyspark.sql import functions as F
 from twinlake.commit import CommitOptions, Operation, OperationName
 from twinlake.commit.plans import ChangeType, Mode, RewriteFile, Then, When, plan_merge
 from twinlake.commit.readset import ReadSet
-from twinlake.schema.predicates import And, Opaque
 from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange
 from twinlake.spark.dml.merge_clauses import Clause, MergeColumns, Scopes, resolve_clauses
 from twinlake.spark.dml.merge_found import SOURCE_ROW, Found, numbered_rows
 from twinlake.spark.dml.merge_rows import ACTION, FROM_SOURCE, MergeRows
+from twinlake.spark.dml.merge_skipping import target_only
 from twinlake.spark.dml.resolving import (
     Resolved,
     Scope,
-    conjuncts,
     has_equal_keys,
     is_repeatable,
     shares_columns,
 )
 from twinlake.spark.reading.column_ids import renumbered, stand_in
-from twinlake.spark.reading.conditions import columns_of, empty_frame, skipping_expression
+from twinlake.spark.reading.conditions import columns_of, empty_frame
 from twinlake.spark.reading.table_scan import Scan
 from twinlake.spark.rows.enforcing import enforce
 from twinlake.spark.rows.identity import marks, with_identity
@@ -39,7 +38,7 @@ from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -114,7 +113,7 @@ class _Merge:
     condition: Resolved
     rows: MergeRows
     target_only: Expr | None
-    """What of the condition concerns the table alone, and so can skip files."""
+    """What of the conditions concerns the table alone, and so can skip files."""
     source_rows: Observation = field(default_factory=lambda: _observation("source"))
     inserted_rows: Observation = field(default_factory=lambda: _observation("inserted"))
     kept: list[DataFrame] = field(default_factory=list)
@@ -150,7 +149,6 @@ class _Merge:
             metadata=None if after == metadata else after,
             options=request.options,
         )
-        parts = [part for part in conjuncts(condition.expression) if scopes.target.covers(part)]
         return _Merge(
             change=change,
             request=request,
@@ -158,7 +156,9 @@ class _Merge:
             scopes=scopes,
             condition=condition,
             rows=MergeRows(columns=columns, row_ids=change.rules.row_tracking),
-            target_only=_skipping(spark, metadata, request.alias, parts),
+            target_only=target_only(
+                spark, metadata, scopes, condition, columns.clauses, alias=request.alias
+            ),
         )
 
     def outcome(self) -> Outcome:
@@ -177,11 +177,11 @@ class _Merge:
             joined = self._joined(files)
         found = joined.found
         touched = change.touched_files(files, delete=found.delete, update=found.update)
-        nothing = not touched and not joined.inserted and change.metadata is None
+        acts = bool(touched or joined.inserted)
         plan = plan_merge(
             touched,
             clauses=self.rows.clauses,
-            source_rows=0 if nothing else self._source_rows(self.request.source),
+            source_rows=self._read_rows(acts=acts),
             inserted_rows=joined.inserted,
             rules=change.rules,
             reads=reads,
@@ -315,8 +315,15 @@ class _Merge:
         seen = _observed(self.inserted_rows)
         return changed.where(F.col(ACTION).isin(numbers)).count() if seen is None else seen
 
+    def _read_rows(self, *, acts: bool) -> int:
+        """The rows of the source, as far as anybody will read of them."""
+        source = self.request.source
+        if acts:
+            return self._source_rows(source)
+        # Spark leaves the source unread, or stops, where no row of the table can match.
+        return 0 if self.change.metadata is None else source.count()
+
     def _source_rows(self, source: DataFrame) -> int:
-        # Spark leaves the source unread where the table has no rows to join it with.
         seen = _observed(self.source_rows)
         return source.count() if seen is None else seen
 
@@ -417,40 +424,6 @@ def _parameters(condition: Resolved, columns: MergeColumns) -> dict[str, Any]:
             if each.clause.when is when
         ]
     return found
-
-
-def _skipping(
-    spark: SparkSession, metadata: Metadata, alias: str | None, parts: Sequence[Any]
-) -> Expr | None:
-    """Conditions on the table alone as files are skipped by them; None if there are none."""
-    from sqlglot.errors import SqlglotError
-
-    found: list[Expr] = []
-    for part in parts:
-        sql = str(part.sql())
-        try:
-            found.append(skipping_expression(spark, _unqualified(sql, alias), metadata))
-        except SqlglotError:
-            found.append(Opaque(sql))
-    if not found:
-        return None
-    return found[0] if len(found) == 1 else And(tuple(found))
-
-
-def _unqualified(sql: str, alias: str | None) -> str:
-    """The condition without the name of the table before its columns."""
-    if alias is None:
-        return sql
-    from sqlglot import exp, parse_one
-
-    tree = parse_one(sql, dialect="spark")
-    for column in list(tree.find_all(exp.Column)):
-        parts = column.parts
-        if len(parts) > 1 and parts[0].name.casefold() == alias.casefold():
-            _, name, *below = (part.copy() for part in parts)
-            bare = exp.column(name)
-            column.replace(exp.Dot.build([bare, *below]) if below else bare)
-    return tree.sql(dialect="spark")
 
 
 def _join(target: DataFrame, source: DataFrame, on: Column, kinds: frozenset[When]) -> DataFrame:

@@ -17,7 +17,7 @@ from twinlake.spark.dml.figures import write_metrics
 from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.reading.conditions import Condition
 from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
-from twinlake.spark.rows.enforcing import let_through
+from twinlake.spark.rows.enforcing import as_stored, let_through
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +48,7 @@ def replace_rows(
     change = RowChange(spark, table, operation, metadata=changed, options=options)
     with change:
         outcome, needs_changes = _removal(change, wanted)
-        checked = _all_match(frame, wanted)
+        checked = _all_match(as_stored(frame, metadata), wanted)
         if needs_changes:
             # The new rows go to data files and to change files and must be the same in both.
             checked = checked.localCheckpoint()

@@ -26,8 +26,13 @@ from twinlake.spark.errors import speaks_spark
 from twinlake.spark.files.writers import write_files
 from twinlake.spark.rows.enforcing import enforce
 from twinlake.spark.rows.identity import marks
-from twinlake.spark.rows.preparing import computed_columns, prepare
-from twinlake.spark.rows.schema_fit import evolve, first_schema, refuse_missing_partitions
+from twinlake.spark.rows.preparing import computed_columns, prepare, stored_columns
+from twinlake.spark.rows.schema_fit import (
+    evolve,
+    first_schema,
+    refuse_missing_partitions,
+    refuse_partitions_alone,
+)
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
 from twinlake.table.creation import CLUSTERING_DOMAIN, clustering_domain, new_metadata
@@ -269,6 +274,8 @@ class _Rows:
         defaults = table.protocol.is_supported("allowColumnDefaults")
         computed = computed_columns(metadata, given)
         refuse_missing_partitions(metadata, [*given, *computed])
+        has = from_spark(self.df.schema)
+        refuse_partitions_alone(metadata, stored_columns(has, metadata, defaults=defaults))
         frame = prepare(self.df, metadata, defaults=defaults)
         frame = enforce(frame, metadata, computed=computed)
         if options.replace_where is not None:

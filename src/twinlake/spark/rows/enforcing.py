@@ -19,6 +19,7 @@ from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     GENERATION_EXPRESSION_KEY,
     INVARIANTS_KEY,
+    STRING,
     Struct,
     StructField,
     parse_predicate,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["enforce", "let_through", "offending_rows"]
+__all__ = ["as_stored", "enforce", "let_through", "offending_rows"]
 
 _BARRIER: Final = "__twinlake_checked"
 _SHOWN_COLUMNS: Final = 10
@@ -61,17 +62,25 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     The frame has the table's columns. ``computed`` names generated columns that were computed
     just now and need no check.
     """
+    stored = as_stored(frame, metadata)
     # In Delta's order: a row that breaks several rules is told the first.
     rules = [
         *_constraints(metadata),
-        *_not_null(metadata, from_spark(frame.schema)),
+        *_not_null(metadata, from_spark(stored.schema)),
         *_invariants(metadata),
         *_generated(metadata, computed),
         *_lengths(metadata),
     ]
     if not rules:
         return frame
-    return let_through(frame, [(rule.holds, _raised(rule)) for rule in rules])
+    return let_through(stored, [(rule.holds, _raised(rule)) for rule in rules])
+
+
+def as_stored(frame: DataFrame, metadata: Metadata) -> DataFrame:
+    """The rows as a reader will find them: an empty string is null in a partition column."""
+    partitions = frozenset(metadata.partition_columns)
+    texts = [f.name for f in metadata.schema if f.name in partitions and f.type == STRING]
+    return frame.withColumns({name: F.nullif(_at((name,)), F.lit("")) for name in texts})
 
 
 def let_through(frame: DataFrame, rules: Sequence[tuple[Column, Column]]) -> DataFrame:

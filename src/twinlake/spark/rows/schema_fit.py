@@ -37,7 +37,7 @@ from twinlake.table.dependents import dependents
 from twinlake.table.mapping import mapped, with_known_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from twinlake.protocol import Metadata
     from twinlake.runtime import Ids
@@ -50,6 +50,7 @@ __all__ = [
     "refuse_duplicates",
     "refuse_mismatch",
     "refuse_missing_partitions",
+    "refuse_partitions_alone",
 ]
 
 _WIDENING: Final = "delta.enableTypeWidening"
@@ -180,6 +181,20 @@ def refuse_missing_partitions(metadata: Metadata, given: Sequence[str]) -> None:
             fix="Add the columns; they may hold nulls.",
             delta_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
             fields={"columns": missing},
+        )
+
+
+def refuse_partitions_alone(metadata: Metadata, written: Iterable[str]) -> None:
+    """Raise if the data has nothing but columns that say which partition a row belongs to."""
+    partitions = {name.casefold() for name in metadata.partition_columns}
+    if partitions and partitions.issuperset(name.casefold() for name in written):
+        raise UserError(
+            Code.SCHEMA_INVALID,
+            f"The data has only partition columns of table {metadata.label}.",
+            why="they are not stored in the data files, so there would be nothing to write",
+            fix="Add one of the other columns; it may hold nulls of its type.",
+            delta_class="DELTA_NON_PARTITION_COLUMN_ABSENT",
+            fields={"columns": list(metadata.partition_columns)},
         )
 
 

@@ -46,7 +46,7 @@ def judge_face(view: MemoryStore, versions: Sequence[Version], keeps_from: int) 
     if face is None:
         yield "PointerIsWhole", f"the pointer names version {hint}, whose metadata is lost", {}
         return
-    for snapshot in face.metadata.snapshots:
+    for snapshot in face.metadata.snapshots():
         version = int(snapshot.counts["delta-version"])
         if version >= keeps_from:
             yield from _agrees(files, snapshot, versions[version])
