@@ -85,10 +85,9 @@ _ONCE: dict[str, tuple[Start, list[Step]]] = {
     "matches in files that no clause is about": (
         Start(columns="`id` BIGINT, `a` BIGINT", rows=Rows(seed=1, count=0)),
         [
-            Write(rows=Rows(seed=2451, count=6, where="`id` < 5")),
-            Write(rows=Rows(seed=2451, count=6, where="`id` < 5")),
+            Write(rows=Rows(seed=2451, count=20, where="`id` < 5")),
             Merge(
-                rows=Rows(seed=2451, count=6),
+                rows=Rows(seed=6762, count=40),
                 clauses=(("whenMatchedDelete", {"condition": "t.`id` >= 5"}),),
             ),
         ],
