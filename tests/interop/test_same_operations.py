@@ -81,8 +81,22 @@ CASES: dict[str, tuple[Start, list[Step]]] = {
             Merge(rows=Rows(seed=6, count=3), clauses=_UPSERT),
             Purge(),
             Delete(where="`id` IS NULL"),
+            Write(rows=Rows(seed=3, count=9, where="`id` < 5"), mode="overwrite",
+                  replace_where="`id` < 5"),
             Optimize(),
             Restore(step=1),
+        ],
+    ),
+    "replaced rows in vectors": (
+        Start(columns=_PLAIN, properties=_VECTORS, rows=Rows(seed=1, count=12)),
+        [
+            Write(rows=Rows(seed=3, count=9, where="`id` < 5"), mode="overwrite",
+                  replace_where="`id` < 5"),
+            Write(rows=Rows(seed=2, count=30)),
+            Write(rows=Rows(seed=4, count=9, where="`id` < 7"), mode="overwrite",
+                  replace_where="`id` < 7"),
+            Write(rows=Rows(seed=4, count=0), mode="overwrite", replace_where="`id` > 3"),
+            Write(rows=Rows(seed=5, count=3), mode="overwrite", replace_where="true"),
         ],
     ),
     "partitions": (

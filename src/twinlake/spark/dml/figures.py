@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinlake.commit.plans import physical_rows
+from twinlake.commit.plans import live_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ __all__ = ["write_metrics"]
 
 def write_metrics(files: Sequence[AddFile]) -> dict[str, str]:
     """How much was written."""
-    rows = [physical_rows(file) for file in files]
+    rows = [live_rows(file) for file in files]
     found = {
         "numFiles": str(len(files)),
         "numOutputBytes": str(sum(file.size for file in files)),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from twinlake.commit.plans import ChangeType, Mode, plan_delete, plan_delete_files
+from twinlake.commit.plans import ChangeType, plan_delete, plan_delete_files
 from twinlake.commit.readset import ReadSet
 from twinlake.errors import Code, UserError
 from twinlake.schema.predicates import is_exact, is_partition_only
@@ -76,9 +75,7 @@ def _removal(change: RowChange, wanted: Condition) -> tuple[Outcome, bool]:
     reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
     whole = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
     rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
-    # Delta writes the files again here, also where the table has deletion vectors.
-    rules = replace(change.rules, mode=Mode.COPY_ON_WRITE)
-    plan = plan_delete(change.touched_files(files, delete=rows), rules=rules, reads=reads)
+    plan = plan_delete(change.touched_files(files, delete=rows), rules=change.rules, reads=reads)
     return plan.finish(change.write(plan), now=now), plan.needs_change_files
 
 
@@ -101,8 +98,10 @@ def _all_match(frame: DataFrame, wanted: Condition) -> DataFrame:
 def _metrics(
     outcome: Outcome, files: tuple[AddFile, ...], changes: tuple[AddCDCFile, ...]
 ) -> dict[str, str]:
-    """Rows that were written again count as output, as in Delta."""
-    kept = ("numDeletedRows", "numCopiedRows", "numRemovedFiles", "numRemovedBytes")
+    """Rows that stay in a touched file count as copied and as output, as in Delta."""
+    kept = ("numDeletedRows", "numRemovedFiles", "numRemovedBytes")
     removed = {name: value for name, value in outcome.metrics.items() if name in kept}
-    added = {"numAddedChangeFiles": str(len(outcome.changes) + len(changes))}
-    return {**write_metrics((*outcome.adds, *files)), **removed, **added}
+    written = write_metrics((*outcome.adds, *files))
+    copied = write_metrics(outcome.adds).get("numOutputRows", "0")
+    changed = str(len(outcome.changes) + len(changes))
+    return {**written, **removed, "numCopiedRows": copied, "numAddedChangeFiles": changed}
