@@ -89,16 +89,26 @@ class Actions:
         return Outcome(facts={"files": result, "records": result * 1000})
 
 
-class _Commits:
-    """Commits of somebody else, each converted as it comes; CPU seconds of the conversions."""
+class Appends:
+    """A few commits of somebody else to a table that is kept, each converted as it comes."""
 
     modules = OUR_MODULES
 
     def __init__(self, spec: dict[str, Any]) -> None:
+        self.log = Path(spec["path"], "_delta_log")
         self.path = Path(spec["scratch"], "table")
         self.commits: int = spec["commits"]
         self.files: int = spec["files"]
         self.seconds: list[float] = []
+
+    def setup(self) -> None:
+        from twinlake import Table
+
+        shutil.copytree(self.log, self.path / "_delta_log")
+        self.table = Table.open(self.path, durable=False)
+        self.table.iceberg.sync()
+        self.before = len(self.table.files())
+        self.writer = Writer(self.path, self.table)
 
     def run(self) -> str:
         table, location = self.table, ""
@@ -106,70 +116,108 @@ class _Commits:
             self.writer.commit(self.files)
             table = table.refresh()
             start = time.process_time()
-            location = self.convert(table)
+            location = table.iceberg.sync().metadata_location
             self.seconds.append(time.process_time() - start)
         return location
-
-    def convert(self, table: Table) -> str:
-        """The conversion whose time counts."""
-        return table.iceberg.sync().metadata_location
-
-    def begin(self, table: Table) -> None:
-        """The first conversion, before the clock."""
-        table.iceberg.sync()
-        self.table = table
-        self.before = len(table.files())
-        self.writer = Writer(self.path, table)
-
-    def added(self, location: str) -> dict[str, int]:
-        """What was added, as the newest snapshot tells."""
-        return {"files added": _told(location)["files"] - self.before}
-
-
-class Appends(_Commits):
-    """A few commits to a table that is kept."""
-
-    def __init__(self, spec: dict[str, Any]) -> None:
-        super().__init__(spec)
-        self.log = Path(spec["path"], "_delta_log")
-
-    def setup(self) -> None:
-        from twinlake import Table
-
-        shutil.copytree(self.log, self.path / "_delta_log")
-        self.begin(Table.open(self.path, durable=False))
 
     def check(self, result: str) -> Outcome:
         # The first one reads from the disk what the later ones find in memory.
         seconds = statistics.median(self.seconds[1:])
-        return Outcome(facts=self.added(result), metrics={"conversion": seconds})
+        added = {"files added": _told(result)["files"] - self.before}
+        return Outcome(facts=added, metrics={"conversion": seconds})
 
 
-class Row(_Commits):
-    """Many commits to a new table."""
+class _Rows:
+    """Two tables, one with few commits and one with many, and the next commits of both.
+
+    They take turns, so that what the machine does meanwhile falls on both.
+    """
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.scratch = Path(spec["scratch"])
+        self.commits: int = spec["commits"]
+        self.window: int = spec["window"]
+        self.seconds: dict[str, list[float]] = {"early": [], "late": []}
+
+    def setup(self) -> None:
+        for name, count in (("early", self.window), ("late", self.commits - self.window)):
+            self.begin(name)
+            for _ in range(count):
+                self.step(name)
+
+    def run(self) -> None:
+        for _ in range(self.window):
+            for name, seconds in self.seconds.items():
+                seconds.append(self.step(name))
+
+    def begin(self, name: str) -> None:
+        """Make a table without commits."""
+        raise NotImplementedError
+
+    def step(self, name: str) -> float:
+        """One commit more; the CPU seconds that count."""
+        raise NotImplementedError
+
+    def location(self, name: str) -> str:
+        """Where the metadata of a table is."""
+        raise NotImplementedError
+
+    def check(self, result: None) -> Outcome:
+        del result
+        # The mean, since one in several conversions merges manifests and pays for the others.
+        metrics = {name: statistics.mean(seconds) for name, seconds in self.seconds.items()}
+        return Outcome(facts=_told(self.location("late")), metrics=metrics)
+
+
+class Rows(_Rows):
+    """Commits of somebody else, each converted as it comes."""
+
+    modules = OUR_MODULES
 
     def __init__(self, spec: dict[str, Any]) -> None:
         super().__init__(spec)
-        self.window: int = spec["window"]
+        self.tables: dict[str, Table] = {}
+        self.writers: dict[str, Writer] = {}
 
-    def setup(self) -> None:
-        self.begin(create(self.path))
+    def begin(self, name: str) -> None:
+        self.tables[name] = create(self.scratch / name)
+        self.tables[name].iceberg.sync()
+        self.writers[name] = Writer(self.scratch / name, self.tables[name])
 
-    def convert(self, table: Table) -> str:
+    def step(self, name: str) -> float:
         from twinlake.iceberg import Check, keep_up
 
+        self.writers[name].commit(1)
+        self.tables[name] = self.tables[name].refresh()
+        start = time.process_time()
         # What follows every commit does not look for damage among the files that are there.
-        return keep_up(table.snapshot, check=Check.NOTHING).metadata_location
+        keep_up(self.tables[name].snapshot, check=Check.NOTHING)
+        return time.process_time() - start
 
-    def check(self, result: str) -> Outcome:
-        # The mean, since one in several conversions merges manifests and pays for the others.
-        windows = {
-            "first": self.seconds[self.window : 2 * self.window],
-            "last": self.seconds[-self.window :],
-        }
-        metrics = {name: statistics.mean(taken) for name, taken in windows.items()}
-        written = len(list((self.path / "_iceberg" / "metadata").iterdir()))
-        return Outcome(facts=self.added(result), notes={"files": written}, metrics=metrics)
+    def location(self, name: str) -> str:
+        return self.tables[name].iceberg.metadata_location or ""
+
+
+class PeerRows(_Rows):
+    """PyIceberg's ``append`` of a few rows, which writes their file as well."""
+
+    modules = PEER_MODULES
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        super().__init__(spec)
+        self.tables: dict[str, Any] = {}
+
+    def begin(self, name: str) -> None:
+        self.tables[name] = _peer_table(self.scratch / name)
+
+    def step(self, name: str) -> float:
+        start = time.process_time()
+        self.tables[name].append(_peer_rows(0))
+        return time.process_time() - start
+
+    def location(self, name: str) -> str:
+        found: str = self.tables[name].metadata_location
+        return found
 
 
 class OneByOne:
@@ -210,27 +258,30 @@ class _Peer:
         self.commits: int | None = spec.get("commits")
 
     def setup(self) -> None:
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        catalog = SqlCatalog(
-            "bench",
-            uri=f"sqlite:///{self.scratch}/catalog.db",
-            warehouse=f"file://{self.scratch}/warehouse",
-        )
-        catalog.create_namespace("n")
-        self.table = catalog.create_table("n.t", plain_schema())
+        self.table = _peer_table(self.scratch)
         self.files = [f"file://{path}" for path in sorted(self.plain.glob("*.parquet"))]
-        self.rows = [self._rows(number) for number in range(self.commits or 0)]
+        self.rows = [_peer_rows(number) for number in range(self.commits or 0)]
 
     def check(self, result: object) -> Outcome:
         del result
         return Outcome(facts=_told(self.table.metadata_location))
 
-    @staticmethod
-    def _rows(number: int) -> Any:
-        import pyarrow as pa
 
-        return pa.table(rows_of(number), schema=plain_schema())
+def _peer_table(folder: Path) -> Any:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    folder.mkdir(exist_ok=True)
+    catalog = SqlCatalog(
+        "bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
+    )
+    catalog.create_namespace("n")
+    return catalog.create_table("n.t", plain_schema())
+
+
+def _peer_rows(number: int) -> Any:
+    import pyarrow as pa
+
+    return pa.table(rows_of(number), schema=plain_schema())
 
 
 class PeerFirst(_Peer):

@@ -174,6 +174,10 @@ class Engines:
             if told["operation"] == "WRITE" and not told["metrics"]:
                 # Delta Spark has none for replaceWhere without new rows where the feed is on.
                 mine["metrics"] = {}
+            if told["operation"] == "MERGE" and _inserts_on_condition(self.done[-1]):
+                # Where the table has no files, Delta Spark counts what passes the condition.
+                counts = [each["metrics"].get("numSourceRows", "0") for each in (mine, told)]
+                mine["metrics"]["numSourceRows"] = min(counts, key=int)
             if found := differences(mine, told):
                 raise self.disagreement(f"the {side.writer} table is another\n{found}")
 
@@ -305,6 +309,13 @@ class Engines:
             f"{what}\n  after:\n    replay(\n        spark, folder,\n        {start!r},\n"
             f"        [\n    {lines.replace(chr(10), chr(10) + '    ')}    ],\n    )"
         )
+
+
+def _inserts_on_condition(step: w.Start | w.Step) -> bool:
+    return isinstance(step, w.Merge) and any(
+        name.startswith("whenNotMatchedInsert") and "condition" in arguments
+        for name, arguments in step.clauses
+    )
 
 
 def _took_no_row(_before: Side, now: Table, _ours: Sequence[Table]) -> bool:

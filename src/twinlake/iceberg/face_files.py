@@ -122,7 +122,7 @@ class FaceFiles:
         The pointer goes back only from what it may not stay at: ``instead_of``.
         """
         version = metadata.delta_version
-        self.store.put(f"{FOLDER}/v{version}.metadata.json", encode_metadata(metadata))
+        self.store.put(f"{FOLDER}/v{version}.metadata.json", *encode_metadata(metadata))
         self.point_to(version, instead_of=instead_of)
 
     def point_to(self, version: int, *, instead_of: int | None = None) -> None:

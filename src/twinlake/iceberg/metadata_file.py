@@ -145,20 +145,17 @@ _LOG: Final = b'],"snapshot-log":['
 _END: Final = b"]}"
 
 
-def encode_metadata(metadata: TableMetadata) -> bytes:
-    """The bytes of the file."""
+def encode_metadata(metadata: TableMetadata) -> tuple[bytes | memoryview, ...]:
+    """The bytes of the file, in pieces: the long lists are not copied."""
     head = _ENCODER.encode(
         msgspec.structs.replace(metadata, snapshot_texts=NO_ENTRIES, snapshot_log=NO_ENTRIES)
     )
-    return b"".join(
-        (
-            head[:-1],
-            _SNAPSHOTS,
-            *metadata.snapshot_texts.pieces(),
-            _LOG,
-            *metadata.snapshot_log.pieces(),
-            _END,
-        )
+    return (
+        head[:-1] + _SNAPSHOTS,
+        *metadata.snapshot_texts.pieces(),
+        _LOG,
+        *metadata.snapshot_log.pieces(),
+        _END,
     )
 
 

@@ -97,8 +97,8 @@ class Store(Protocol):
         """Create the object if and only if none is there; never a partial object."""
         ...
 
-    def put(self, key: str, data: bytes) -> None:
-        """Create or replace the object, atomically."""
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
+        """Create or replace the object, atomically; its bytes may come in pieces."""
         ...
 
     def delete(self, keys: Iterable[str]) -> None:

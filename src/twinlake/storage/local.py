@@ -229,12 +229,12 @@ class LocalStore:
             raise failure from error
         return Committed()
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace the file, atomically."""
         path = self._base + check_key(key)
         folder = path[: path.rindex("/")]
         try:
-            temporary = self._write_temporary(folder, data)
+            temporary = self._write_temporary(folder, *pieces)
             try:
                 os.replace(temporary, path)  # noqa: PTH105
             except OSError:
@@ -269,7 +269,7 @@ class LocalStore:
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                     raise _failure(error, "delete", key, self.url) from error
 
-    def _write_temporary(self, folder: str, data: bytes) -> str:
+    def _write_temporary(self, folder: str, *pieces: bytes | memoryview) -> str:
         temporary = f"{folder}/.{os.urandom(8).hex()}.tmp"
         try:
             descriptor = os.open(temporary, _NEW_FILE, 0o666)
@@ -279,9 +279,8 @@ class LocalStore:
             descriptor = os.open(temporary, _NEW_FILE, 0o666)
         try:
             try:
-                written = os.write(descriptor, data)
-                if written != len(data):
-                    rest = memoryview(data)[written:]
+                for piece in pieces:
+                    rest = memoryview(piece)
                     while rest:
                         rest = rest[os.write(descriptor, rest) :]
                 if self._durable:

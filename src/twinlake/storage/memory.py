@@ -234,9 +234,10 @@ class MemoryStore:
             error = self._injected(fault, "create", key)
             return Unknown(error.why)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace the object."""
         check_key(key)
+        data = b"".join(pieces)
         with self._contents.lock:
             fault = self._next_fault("put", key)
             if fault is None or _has_effect(fault):

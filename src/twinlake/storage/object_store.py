@@ -242,13 +242,13 @@ class ObjectStore:
             return Unknown(failure.why, failure if refused else None)
         return Committed()
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace the object."""
         import obstore
 
         path = self._prefix + check_key(key)
         try:
-            obstore.put(self._client, path, data)
+            obstore.put(self._client, path, b"".join(pieces))
         except Exception as error:
             raise self._failure(error, "write", key) from error
 

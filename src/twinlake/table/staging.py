@@ -61,9 +61,9 @@ class StagedLog:
         """Create an object."""
         return self._log.create(self._noted(key), data)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace an object."""
-        self._log.put(self._noted(key), data)
+        self._log.put(self._noted(key), *pieces)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects."""

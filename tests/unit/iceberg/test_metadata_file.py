@@ -93,7 +93,9 @@ def test_files_are_read_however_they_are_written(tmp_path: Path, way: str, versi
     assert other.oldest == own.oldest
     assert other.current == own.current
     assert (
-        json.loads(encode_metadata(other)) == json.loads(encode_metadata(own)) == json.loads(text)
+        json.loads(b"".join(encode_metadata(other)))
+        == json.loads(b"".join(encode_metadata(own)))
+        == json.loads(text)
     )
 
 

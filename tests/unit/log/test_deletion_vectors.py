@@ -65,8 +65,8 @@ class Shelf:
         self.objects[key] = data
         return Committed()
 
-    def put(self, key: str, data: bytes) -> None:
-        self.objects[key] = data
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
+        self.objects[key] = b"".join(pieces)
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:

@@ -113,7 +113,7 @@ def point_before_writing(patch: pytest.MonkeyPatch) -> None:
     def publish(self: FaceFiles, metadata: TableMetadata, *, instead_of: int | None = None) -> None:
         version = metadata.delta_version
         self.point_to(version, instead_of=instead_of)
-        self.store.put(f"{FOLDER}/v{version}.metadata.json", encode_metadata(metadata))
+        self.store.put(f"{FOLDER}/v{version}.metadata.json", *encode_metadata(metadata))
 
     patch.setattr(FaceFiles, "publish", publish)
 

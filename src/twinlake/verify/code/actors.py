@@ -188,9 +188,9 @@ class ActorStore:
         )
         return outcome
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace an object."""
-        self._call(Call("put", key), lambda store: store.put(key, data))
+        self._call(Call("put", key), lambda store: store.put(key, *pieces))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects, one call each."""
