@@ -94,7 +94,7 @@ class Layout:
 
 @lru_cache(maxsize=32)
 def layout_of(metadata: Metadata, location: str) -> Layout:
-    """The layout of a table: most commits leave it as it was, and making it is half their work."""
+    """The layout of a table: most commits leave it as it was, and making it costs a third of one."""
     return Layout(metadata, location)
 
 

@@ -114,8 +114,7 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot with an id is there."""
-        # The first field of each.
-        return self.snapshot_texts.holds(b'{"snapshot-id":%d,' % snapshot_id)
+        return self.snapshot_texts.holds(b'"snapshot-id":%d,' % snapshot_id)
 
     def followed_by(self, snapshot: SnapshotEntry) -> TableMetadata:
         """The metadata with one snapshot more."""
