@@ -94,7 +94,7 @@ class Layout:
 
 @lru_cache(maxsize=32)
 def layout_of(metadata: Metadata, location: str) -> Layout:
-    """The layout of a table: most commits leave it as it was, and making it costs a third of one."""
+    """The layout of a table: most commits leave it alone, and making it costs a third of one."""
     return Layout(metadata, location)
 
 
