@@ -102,7 +102,7 @@ def history_of(table: Table, *, in_full: bool = False) -> dict[str, Any]:
     """Operation and numbers of rows of the last commit; in full also files and parameters."""
     record = table.history(1)[0]
     metrics = dict(record.operation_metrics or {})
-    if record.operation == "MERGE" and not in_full:
+    if (record.operation == "MERGE" or "numCopiedRows" in metrics) and not in_full:
         # It counts the rows that are copied because they share a file with others.
         metrics.pop("numOutputRows", None)
     if metrics.get("numOutputRows") == "0":
