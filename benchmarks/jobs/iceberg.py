@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ from benchmarks.jobs.commits import OUR_MODULES as COMMIT_MODULES
 from benchmarks.jobs.interface import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from twinlake import Table
 
 OUR_MODULES = (
@@ -67,6 +71,31 @@ class First:
 
     def check(self, result: str) -> Outcome:
         return Outcome(facts=_told(result))
+
+
+class _TwoProcesses:
+    """An executor for two cores."""
+
+    def __init__(self) -> None:
+        self.pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork"))
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        return self.pool.map(function, items)
+
+
+class FirstOnTwo(First):
+    """The same, its manifests written by two processes."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.executor = _TwoProcesses()
+        # They start with the first task.
+        list(self.executor.map(abs, range(4)))
+
+    def run(self) -> str:
+        from twinlake.iceberg import keep_up
+
+        return keep_up(self.table.snapshot, executor=self.executor).metadata_location
 
 
 class Actions:
