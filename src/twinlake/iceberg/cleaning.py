@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import StorageError
-from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest, read_manifest_list
+from twinlake.iceberg.manifest_lists import read_manifest_list
+from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest
 from twinlake.iceberg.metadata_file import MetadataLogEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from twinlake.iceberg.face_files import FaceFiles
-    from twinlake.iceberg.manifests import ManifestRow
+    from twinlake.iceberg.manifest_lists import ManifestRow
     from twinlake.iceberg.metadata_file import SnapshotEntry, TableMetadata
 
 __all__ = ["LEFTOVERS", "clean_up", "only_before", "sweep", "with_log"]

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.iceberg.face import Face
+from twinlake.iceberg.manifest_lists import manifest_row, write_manifest_list
 from twinlake.iceberg.manifest_reading import Manifests
 from twinlake.iceberg.manifests import (
     Content,
     ManifestHeader,
     Status,
     content_name,
-    manifest_row,
     path_hash,
     write_manifest,
-    write_manifest_list,
 )
 from twinlake.iceberg.metadata_building import next_metadata, next_row_id
 from twinlake.iceberg.metadata_file import SnapshotEntry
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile
     from twinlake.iceberg.face_files import FaceFiles
     from twinlake.iceberg.facts import Commit
-    from twinlake.iceberg.manifests import Entry, ManifestRow
+    from twinlake.iceberg.manifest_lists import ManifestRow
+    from twinlake.iceberg.manifests import Entry
     from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.runtime import Executor
 
@@ -254,7 +254,7 @@ class _WriteFiles:
     files: FaceFiles
 
     def __call__(self, adds: Sequence[AddFile]) -> _Part:
-        manifests = Manifests(self.files, {})
+        manifests = Manifests(self.files)
         changes = FileChanges(added=adds, data_changes=frozenset({True}))
         work = Work(replace(self.commit, changes=changes), (), manifests)
         rows = Conversion(None, manifests).added(work)

@@ -1,85 +1,119 @@
 """A long list of JSON objects that stays text, of which a reader looks at the ends.
 
 The metadata file lists every snapshot there is and is written anew with every commit. What it costs
-to carry the list on should not be what it costs to parse it.
+to carry the list on should be neither what it costs to parse it nor what it costs to copy it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["NO_ENTRIES", "EntryTexts"]
+__all__ = ["NO_ENTRIES", "EntryTexts", "Stretch"]
 
 #: A quote within a string is escaped, so this stands between two objects of a list and, as long as
 #: these hold no lists of objects themselves, nowhere else.
 _BETWEEN: Final = b'},{"'
+#: A stretch of fewer bytes is copied to put the next object behind it: a list has few stretches.
+_SHORT: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class EntryTexts:
-    """The objects of a list, without white space between them: a stretch of a file, and new ones.
+class Stretch:
+    """Objects that stand in some text, one behind the other; there is at least one."""
 
-    The stretch is not copied, and not looked at before somebody asks for what is in it.
-    """
+    data: bytes
+    start: int
+    end: int
 
-    data: bytes = b""
-    start: int = 0
-    end: int = 0
-    new: tuple[bytes, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.start < self.end or bool(self.new)
-
-    def __iter__(self) -> Iterator[bytes]:
-        """The texts, each cut out when its turn comes."""
+    def texts(self) -> Iterator[bytes]:
+        """The objects, each cut out when its turn comes."""
         at = self.start
         while at < self.end:
             after = self._after(at)
             yield self.data[at:after]
             at = after + 1
-        yield from self.new
 
     @property
     def last(self) -> bytes:
-        """The text of the last object; there has to be one."""
-        if self.new:
-            return self.new[-1]
+        """The last object."""
         before = self.data.rfind(_BETWEEN, self.start, self.end)
         # Past the brace and the comma.
         return self.data[self.start if before < 0 else before + 2 : self.end]
 
-    def followed_by(self, text: bytes) -> EntryTexts:
-        """The list with one object more."""
-        return replace(self, new=(*self.new, text))
-
-    def without_first(self, count: int) -> EntryTexts:
-        """The list that is left when so many objects are taken from the front."""
+    def without_first(self, count: int) -> tuple[Stretch | None, int]:
+        """What is left when objects are taken from the front, and how many were too few."""
         at = self.start
         while count and at < self.end:
             at, count = self._after(at) + 1, count - 1
-        return replace(self, start=min(at, self.end), new=self.new[count:])
+        return (Stretch(self.data, at, self.end) if at < self.end else None), count
 
     def holds(self, text: bytes) -> bool:
         """Whether some text stands in one of the objects."""
-        return self.data.find(text, self.start, self.end) >= 0 or any(
-            text in one for one in self.new
-        )
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """What stands between the brackets of the list."""
-        yield memoryview(self.data)[self.start : self.end]
-        if self.new:
-            yield b"," if self.start < self.end else b""
-            yield b",".join(self.new)
+        return self.data.find(text, self.start, self.end) >= 0
 
     def _after(self, at: int) -> int:
         """Where an object ends that starts at some place."""
         before = self.data.find(_BETWEEN, at, self.end)
         return self.end if before < 0 else before + 1
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTexts:
+    """The objects of a list, without white space between them.
+
+    What was read is not copied, and not looked at before somebody asks for what is in it.
+    """
+
+    stretches: tuple[Stretch, ...] = ()
+
+    @classmethod
+    def within(cls, data: bytes, start: int, end: int) -> EntryTexts:
+        """What stands between the brackets of a list in some text."""
+        return cls((Stretch(data, start, end),)) if start < end else NO_ENTRIES
+
+    def __bool__(self) -> bool:
+        return bool(self.stretches)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The texts, each cut out when its turn comes."""
+        for stretch in self.stretches:
+            yield from stretch.texts()
+
+    @property
+    def last(self) -> bytes:
+        """The text of the last object; there has to be one."""
+        return self.stretches[-1].last
+
+    def followed_by(self, text: bytes) -> EntryTexts:
+        """The list with one object more."""
+        before = self.stretches
+        if before and before[-1].end - before[-1].start < _SHORT:
+            short, before = before[-1], before[:-1]
+            text = b",".join((memoryview(short.data)[short.start : short.end], text))
+        return EntryTexts((*before, Stretch(text, 0, len(text))))
+
+    def without_first(self, count: int) -> EntryTexts:
+        """The list that is left when so many objects are taken from the front."""
+        for place, stretch in enumerate(self.stretches):
+            left, count = stretch.without_first(count)
+            if left is not None:
+                return EntryTexts((left, *self.stretches[place + 1 :]))
+        return NO_ENTRIES
+
+    def holds(self, text: bytes) -> bool:
+        """Whether some text stands in one of the objects."""
+        return any(stretch.holds(text) for stretch in self.stretches)
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """What stands between the brackets of the list."""
+        for place, stretch in enumerate(self.stretches):
+            if place:
+                yield b","
+            yield memoryview(stretch.data)[stretch.start : stretch.end]
 
 
 NO_ENTRIES: Final = EntryTexts()

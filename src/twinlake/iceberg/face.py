@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.manifests import ManifestRow
+    from twinlake.iceberg.manifest_lists import ManifestRow
     from twinlake.iceberg.metadata_file import TableMetadata
 
 __all__ = ["Face"]

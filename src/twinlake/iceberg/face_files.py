@@ -14,13 +14,14 @@ import msgspec
 
 from twinlake.errors import Code, StorageError
 from twinlake.iceberg.face import Face
-from twinlake.iceberg.manifests import DamagedFile, content_name, read_manifest_list
+from twinlake.iceberg.manifest_lists import read_manifest_list
+from twinlake.iceberg.manifests import DamagedFile, content_name
 from twinlake.iceberg.metadata_file import decode_metadata, encode_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from twinlake.iceberg.manifests import ManifestRow
+    from twinlake.iceberg.manifest_lists import ManifestRow
     from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.storage import ObjectMeta, Store
 

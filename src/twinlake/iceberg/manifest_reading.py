@@ -20,26 +20,33 @@ if TYPE_CHECKING:
 
     from twinlake.actions import DeletionVectorDescriptor
     from twinlake.iceberg.face_files import FaceFiles
-    from twinlake.iceberg.manifests import DataFile, Entry, ManifestRow, PathHashes
+    from twinlake.iceberg.manifest_lists import ManifestRow
+    from twinlake.iceberg.manifests import DataFile, Entry, PathHashes
     from twinlake.iceberg.partitions import PartitionSpec
 
 __all__ = ["Manifests"]
 
-#: Entries that are kept in memory.
+#: Entries that are kept in memory during a conversion, and from one to the next.
 _MANY: Final = 4096
+_FEW: Final = 512
 
 
 class Manifests:
     """Entries and paths of manifests by their location, whose content never changes."""
 
-    def __init__(self, files: FaceFiles, specs: Mapping[int, PartitionSpec]) -> None:
+    def __init__(self, files: FaceFiles) -> None:
         self.files = files
-        self._specs = dict(specs)
+        self._specs: dict[int, PartitionSpec] = {}
         self._paths: dict[str, PathHashes] = {}
         self._entries: OrderedDict[str, tuple[Entry, ...]] = OrderedDict()
         self._held = 0
         self.written: set[str] = set()
         """Where files were written."""
+
+    def begin(self, specs: Mapping[int, PartitionSpec]) -> None:
+        """Turn to a conversion of a face whose manifests may lie under these specs."""
+        self._specs = dict(specs)
+        self.written = set()
 
     def spec(self, row: ManifestRow) -> PartitionSpec:
         """The spec the files of a manifest lie under."""
@@ -96,6 +103,17 @@ class Manifests:
         self._paths[row.path] = path_hashes(entries)
         self._entries[row.path] = tuple(entries)
         self._held += len(entries)
-        while self._held > _MANY and len(self._entries) > 1:
+        self._let_go(_MANY)
+
+    def rest(self, rows: Iterable[ManifestRow]) -> None:
+        """Keep what the next conversion may ask for, now that only some manifests are left."""
+        left = {row.path for row in rows}
+        self._paths = {path: found for path, found in self._paths.items() if path in left}
+        self._entries = OrderedDict((p, found) for p, found in self._entries.items() if p in left)
+        self._held = sum(map(len, self._entries.values()))
+        self._let_go(_FEW)
+
+    def _let_go(self, most: int) -> None:
+        while self._held > most and len(self._entries) > 1:
             _, oldest = self._entries.popitem(last=False)
             self._held -= len(oldest)

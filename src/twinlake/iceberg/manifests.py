@@ -1,8 +1,8 @@
-"""Manifests and manifest lists: entries in, bytes out, and back.
+"""Manifests: entries in, bytes out, and back.
 
-Iceberg table format, Manifests and Manifest Lists. The bytes are a function of what is written:
-even the markers between Avro blocks are derived from it, so that two converters at work on the same
-commit write the same files under the same names.
+Iceberg table format, Manifests. The bytes are a function of what is written: even the markers
+between Avro blocks are derived from it, so that two converters at work on the same commit write the
+same files under the same names.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from twinlake.iceberg.avro_encoding import (
     repeated_long,
     text,
 )
-from twinlake.iceberg.avro_schemas import entry_schema, manifest_list_schema
+from twinlake.iceberg.avro_schemas import entry_schema
 from twinlake.iceberg.metrics import FileMetrics
-from twinlake.iceberg.partitions import PartitionSpec, Summary, summarize_partitions
+from twinlake.iceberg.single_values import plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from twinlake.iceberg.manifest_lists import ManifestRow
+    from twinlake.iceberg.partitions import PartitionSpec
     from twinlake.iceberg.schemas import IcebergSchema
     from twinlake.schema import DataType
-from twinlake.iceberg.single_values import plain_value
 
 __all__ = [
     "Content",
@@ -45,12 +46,9 @@ __all__ = [
     "DataFile",
     "Entry",
     "ManifestHeader",
-    "ManifestRow",
     "Status",
     "read_manifest",
-    "read_manifest_list",
     "write_manifest",
-    "write_manifest_list",
 ]
 
 PATHS_KEY: Final = "twinlake.path-hashes"
@@ -141,28 +139,6 @@ class ManifestHeader:
     format_version: int = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestRow:
-    """One row of a manifest list: a manifest, and what it says in sum."""
-
-    path: str
-    length: int
-    spec_id: int
-    content: Content
-    sequence_number: int
-    min_sequence_number: int
-    snapshot_id: int
-    files: Mapping[Status, int]
-    rows: Mapping[Status, int]
-    partitions: tuple[Summary, ...] = ()
-    first_row_id: int | None = None
-
-    @property
-    def live_files(self) -> int:
-        """How many files of it are in the table."""
-        return self.files[Status.EXISTING] + self.files[Status.ADDED]
-
-
 def write_manifest(entries: Sequence[Entry], header: ManifestHeader) -> bytes:
     """The bytes of a manifest."""
     metadata = {
@@ -180,40 +156,7 @@ def write_manifest(entries: Sequence[Entry], header: ManifestHeader) -> bytes:
         _entry_schema_text(header.spec, header.format_version),
         metadata,
         (_encoded(entry, partition(entry.file.partition), is_v3=is_v3) for entry in entries),
-        _marker(metadata),
-    )
-
-
-def manifest_row(
-    entries: Sequence[Entry],
-    header: ManifestHeader,
-    *,
-    path: str,
-    length: int,
-    sequence_number: int,
-    snapshot_id: int,
-    first_row_id: int | None = None,
-) -> ManifestRow:
-    """The row of a manifest that was just written."""
-    files, rows = dict.fromkeys(Status, 0), dict.fromkeys(Status, 0)
-    lowest = sequence_number
-    for entry in entries:
-        files[entry.status] += 1
-        rows[entry.status] += entry.file.record_count
-        if entry.status is not Status.DELETED and entry.sequence_number is not None:
-            lowest = min(lowest, entry.sequence_number)
-    return ManifestRow(
-        path=path,
-        length=length,
-        spec_id=header.spec.id,
-        content=header.content,
-        sequence_number=sequence_number,
-        min_sequence_number=lowest,
-        snapshot_id=snapshot_id,
-        files=files,
-        rows=rows,
-        partitions=summarize_partitions((e.file.partition for e in entries), header.spec),
-        first_row_id=first_row_id,
+        marker_for(metadata),
     )
 
 
@@ -223,32 +166,6 @@ def read_manifest(data: bytes) -> list[Entry]:
 
     # By place and not by name: a column may be called otherwise by now.
     return [_entry(record) for record in fastavro.reader(io.BytesIO(data))]
-
-
-def write_manifest_list(
-    rows: Sequence[ManifestRow],
-    *,
-    snapshot_id: int,
-    parent_id: int | None,
-    sequence_number: int,
-    format_version: int = 2,
-) -> bytes:
-    """The bytes of the manifest list of a snapshot."""
-    metadata = {
-        "snapshot-id": str(snapshot_id),
-        "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
-        "sequence-number": str(sequence_number),
-        "format-version": str(format_version),
-    }
-    records = [_row_record(row) for row in rows]
-    return _avro(_parsed_list_schema(format_version), records, metadata)
-
-
-def read_manifest_list(data: bytes) -> list[ManifestRow]:
-    """The rows of a manifest list."""
-    import fastavro
-
-    return [_row(record) for record in fastavro.reader(io.BytesIO(data))]
 
 
 def path_hash(path: str) -> bytes:
@@ -318,31 +235,9 @@ def _cached_schema_text(
     return msgspec.json.encode(entry_schema(spec, format_version=format_version))
 
 
-@lru_cache(maxsize=4)
-def _parsed_list_schema(format_version: int) -> Any:
-    import fastavro
-
-    return fastavro.parse_schema(manifest_list_schema(format_version=format_version))
-
-
-def _marker(metadata: Mapping[str, str]) -> bytes:
+def marker_for(metadata: Mapping[str, str]) -> bytes:
     """What stands between blocks; a random one would make every file unlike any other."""
     return uuid.uuid5(_NAMESPACE, msgspec.json.encode(metadata).decode()).bytes
-
-
-def _avro(schema: Any, records: Iterable[Any], metadata: Mapping[str, str]) -> bytes:
-    import fastavro
-
-    buffer = io.BytesIO()
-    fastavro.writer(
-        buffer,
-        schema,
-        records,
-        codec="deflate",
-        metadata=dict(metadata),
-        sync_marker=_marker(metadata),
-    )
-    return buffer.getvalue()
 
 
 def _encoded(entry: Entry, partition: bytes, *, is_v3: bool) -> bytes:
@@ -408,63 +303,3 @@ def _entry(record: Any) -> Entry:
 
 def _mapping(pairs: list[dict[str, Any]] | None) -> dict[int, Any]:
     return {pair["key"]: pair["value"] for pair in pairs or ()}
-
-
-def _row_record(row: ManifestRow) -> dict[str, Any]:
-    return {
-        "manifest_path": row.path,
-        "manifest_length": row.length,
-        "partition_spec_id": row.spec_id,
-        "content": int(row.content),
-        "sequence_number": row.sequence_number,
-        "min_sequence_number": row.min_sequence_number,
-        "added_snapshot_id": row.snapshot_id,
-        "added_files_count": row.files[Status.ADDED],
-        "existing_files_count": row.files[Status.EXISTING],
-        "deleted_files_count": row.files[Status.DELETED],
-        "added_rows_count": row.rows[Status.ADDED],
-        "existing_rows_count": row.rows[Status.EXISTING],
-        "deleted_rows_count": row.rows[Status.DELETED],
-        "partitions": [
-            {
-                "contains_null": part.contains_null,
-                "contains_nan": part.contains_nan,
-                "lower_bound": part.lower,
-                "upper_bound": part.upper,
-            }
-            for part in row.partitions
-        ],
-        "first_row_id": row.first_row_id,
-    }
-
-
-def _row(record: Any) -> ManifestRow:
-    return ManifestRow(
-        path=record["manifest_path"],
-        length=record["manifest_length"],
-        spec_id=record["partition_spec_id"],
-        content=Content(record["content"]),
-        sequence_number=record["sequence_number"],
-        min_sequence_number=record["min_sequence_number"],
-        snapshot_id=record["added_snapshot_id"],
-        files={
-            Status.EXISTING: record["existing_files_count"],
-            Status.ADDED: record["added_files_count"],
-            Status.DELETED: record["deleted_files_count"],
-        },
-        rows={
-            Status.EXISTING: record["existing_rows_count"],
-            Status.ADDED: record["added_rows_count"],
-            Status.DELETED: record["deleted_rows_count"],
-        },
-        partitions=tuple(
-            Summary(
-                contains_null=part["contains_null"],
-                contains_nan=bool(part["contains_nan"]),
-                lower=part["lower_bound"],
-                upper=part["upper_bound"],
-            )
-            for part in record["partitions"] or ()
-        ),
-        first_row_id=record.get("first_row_id"),
-    )

@@ -178,8 +178,8 @@ def _parted(data: bytes) -> TableMetadata | None:
         return None
     return msgspec.structs.replace(
         _DECODER.decode(data[:start] + b"}"),
-        snapshot_texts=EntryTexts(data, first, middle),
-        snapshot_log=EntryTexts(data, entries, end),
+        snapshot_texts=EntryTexts.within(data, first, middle),
+        snapshot_log=EntryTexts.within(data, entries, end),
     )
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest, read_manifest_list
+from twinlake.iceberg.manifest_lists import read_manifest_list
+from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest
 
 if TYPE_CHECKING:
     from twinlake.iceberg.face import Face
     from twinlake.iceberg.face_files import FaceFiles
-    from twinlake.iceberg.manifests import ManifestRow
+    from twinlake.iceberg.manifest_lists import ManifestRow
 
 __all__ = ["Check", "unsound"]
 

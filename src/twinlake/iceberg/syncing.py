@@ -7,6 +7,7 @@ that both formats still keep. Either way the result is the same.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from twinlake.errors import Code, StorageError
 from twinlake.iceberg.cleaning import LEFTOVERS, clean_up, only_before, sweep, with_log
 from twinlake.iceberg.conversion import Conversion, LostFile
 from twinlake.iceberg.expiry import expire, retention_ms, vacuum_horizon
+from twinlake.iceberg.face import Face
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.iceberg.facts import layout_of
 from twinlake.iceberg.log_source import LogGap, LogSource
@@ -23,13 +25,13 @@ from twinlake.iceberg.manifest_reading import Manifests
 from twinlake.iceberg.manifests import DamagedFile
 from twinlake.iceberg.metadata_file import table_uuid
 from twinlake.iceberg.partitions import PartitionSpec
+from twinlake.iceberg.resting import RESTING, Rested
 from twinlake.iceberg.soundness import Check, unsound
 from twinlake.log import load_snapshot, readable_commits
 from twinlake.runtime import InProcess
 
 if TYPE_CHECKING:
     from twinlake.actions import CommitInfo
-    from twinlake.iceberg.face import Face
     from twinlake.iceberg.facts import Commit
     from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.log import Snapshot
@@ -66,7 +68,8 @@ def sync(
     files = FaceFiles(snapshot.store)
     source = LogSource(snapshot, files.location)
     newest = files.newest()
-    face = None if newest is None else files.load(newest)
+    rested = _rested(files, newest, check)
+    face = _face(rested, files, newest)
     why = _unfit(face, newest, snapshot, source)
     if face is not None and not why:
         why = unsound(face, files, check)
@@ -74,7 +77,7 @@ def sync(
         if face.metadata.delta_version >= snapshot.version:
             return _as_it_is(face, files)
         try:
-            return _carry_on(face, source, files)
+            return _carry_on(face, rested, source, files, check)
         except LogGap as gap:
             why = gap.args[0]
         except LostFile as lost:
@@ -94,6 +97,20 @@ def sync(
         if latest.version > snapshot.version:
             snapshot, source = latest, LogSource(latest, files.location)
     return _rebuild(snapshot, files, source, why, executor or InProcess())
+
+
+def _rested(files: FaceFiles, version: int | None, check: Check) -> Rested | None:
+    """What this process knows of the face of a version; a check wants to see the files."""
+    found = RESTING.take(files.store)
+    if found is None or check is not Check.NOTHING or not found.still_stands(version):
+        return None
+    return found
+
+
+def _face(rested: Rested | None, files: FaceFiles, version: int | None) -> Face | None:
+    if rested is not None:
+        return rested.face
+    return None if version is None else files.load(version)
 
 
 def _unfit(face: Face | None, newest: int | None, snapshot: Snapshot, source: LogSource) -> str:
@@ -122,19 +139,31 @@ def _as_it_is(face: Face, files: FaceFiles) -> Synced:
     return Synced(version=version, metadata_location=files.metadata_location(version))
 
 
-def _carry_on(face: Face, source: LogSource, files: FaceFiles) -> Synced:
+def _carry_on(
+    face: Face, rested: Rested | None, source: LogSource, files: FaceFiles, check: Check
+) -> Synced:
     before = face.metadata
-    conversion = Conversion(face, Manifests(files, _specs(face)))
+    manifests = Manifests(files) if rested is None else rested.manifests
+    manifests.begin(_specs(face))
+    conversion = Conversion(face, manifests)
     metadata, converted = _convert(conversion, source, files, before.delta_version)
     location = files.metadata_location(before.delta_version)
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
     clean_up(metadata, fallen, files)
+    if check is Check.NOTHING:
+        _rest(rested, Face(metadata=metadata, rows=_reached(conversion).rows), manifests)
     return Synced(
         version=metadata.delta_version,
         converted=converted,
         metadata_location=files.metadata_location(metadata.delta_version),
     )
+
+
+def _rest(before: Rested | None, face: Face, manifests: Manifests) -> None:
+    # The face is published: a store that fails now costs the next conversion its reading.
+    with contextlib.suppress(StorageError):
+        RESTING.keep(Rested.after(before, face, manifests))
 
 
 def _rebuild(
@@ -143,7 +172,7 @@ def _rebuild(
     bad = files.hint()
     start = _oldest(snapshot, source)
     first, adds = source.base(start)
-    manifests = Manifests(files, {})
+    manifests = Manifests(files)
     conversion = Conversion(None, manifests)
     conversion.begin(first.commit, adds, executor)
     metadata, converted = _convert(conversion, source, files)
@@ -167,12 +196,12 @@ def _convert(
     ``published`` is the version that there is a face of.
     """
     horizon, converted = _NEVER, 0
-    for version in source.after(_reached(conversion).delta_version):
-        commit = _with_free_id(version.commit, _reached(conversion))
+    for version in source.after(_reached(conversion).metadata.delta_version):
+        commit = _with_free_id(version.commit, _reached(conversion).metadata)
         conversion.apply(commit)
         converted += 1
         horizon = max(horizon, _horizon(commit, version.info))
-    whole = _reached(conversion)
+    whole = _reached(conversion).metadata
     metadata = expire(whole, horizon)
     properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
     # What was made and is too old at once is named by nobody, and nobody would delete it.
@@ -190,10 +219,10 @@ def _with_free_id(commit: Commit, metadata: TableMetadata) -> Commit:
     return replace(commit, snapshot_id=None) if own and metadata.has_snapshot(own) else commit
 
 
-def _reached(conversion: Conversion) -> TableMetadata:
+def _reached(conversion: Conversion) -> Face:
     if conversion.face is None:
         raise AssertionError("nothing was converted")
-    return conversion.face.metadata
+    return conversion.face
 
 
 def _horizon(commit: Commit, info: CommitInfo | None) -> int:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile, DeletionVectorDescriptor
     from twinlake.iceberg.facts import Commit
+    from twinlake.iceberg.manifest_lists import ManifestRow
     from twinlake.iceberg.manifest_reading import Manifests
-    from twinlake.iceberg.manifests import ManifestRow
 
 __all__ = ["Work"]
 

@@ -64,6 +64,8 @@ class ObjectMeta:
     key: str
     size: int
     modified_ms: int
+    e_tag: str | None = None
+    """Another one whenever the object is written again; None where the store has none."""
 
 
 class Store(Protocol):

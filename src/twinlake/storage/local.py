@@ -27,6 +27,7 @@ __all__ = ["LocalStore"]
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _CHUNK = 1 << 30  # Linux moves at most 2 GiB in one call
+_PIECES = 1024  # and so many pieces
 
 # Our own temporary files, and `name#1`, which other clients leave behind when they crash.
 _LEFTOVER = re.compile(r"^\..*\.tmp$|#\d+$", re.DOTALL)
@@ -157,7 +158,7 @@ class LocalStore:
             raise _failure(error, "look at", key, self.url, reading=True) from error
         if status.st_mode & 0o170000 == 0o040000:
             return None
-        return ObjectMeta(key, status.st_size, status.st_mtime_ns // 1_000_000)
+        return _meta(key, status)
 
     def list_from(self, folder: str, start_after: str = "") -> Iterator[ObjectMeta]:
         """The files below ``folder/`` after ``start_after``, ascending.
@@ -198,7 +199,7 @@ class LocalStore:
                     continue
                 raise _failure(error, "look at", name, self.url, reading=True) from error
             if status.st_mode & 0o170000 != 0o040000:
-                yield ObjectMeta(name, status.st_size, status.st_mtime_ns // 1_000_000)
+                yield _meta(name, status)
 
     # Writing
 
@@ -279,10 +280,7 @@ class LocalStore:
             descriptor = os.open(temporary, _NEW_FILE, 0o666)
         try:
             try:
-                for piece in pieces:
-                    rest = memoryview(piece)
-                    while rest:
-                        rest = rest[os.write(descriptor, rest) :]
+                _write_all(descriptor, pieces)
                 if self._durable:
                     os.fsync(descriptor)
             finally:
@@ -312,6 +310,25 @@ class LocalStore:
                 break
             climbed.append(above)
         self._synced.update(climbed)
+
+
+def _meta(key: str, status: os.stat_result) -> ObjectMeta:
+    changed = status.st_mtime_ns
+    return ObjectMeta(key, status.st_size, changed // 1_000_000, f"{status.st_ino:x}-{changed:x}")
+
+
+def _write_all(descriptor: int, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write pieces one after another, many in one call."""
+    rest = [memoryview(piece) for piece in pieces]
+    while rest:
+        written = os.writev(descriptor, rest[:_PIECES])
+        whole = 0
+        while whole < len(rest) and len(rest[whole]) <= written:
+            written -= len(rest[whole])
+            whole += 1
+        del rest[:whole]
+        if written:
+            rest[0] = rest[0][written:]
 
 
 def _drain(descriptor: int) -> bytes:

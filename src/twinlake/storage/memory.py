@@ -93,6 +93,9 @@ class _Object:
     modified_ms: int
     order: int
 
+    def meta(self, key: str) -> ObjectMeta:
+        return ObjectMeta(key, len(self.data), self.modified_ms, str(self.order))
+
 
 class _Contents:
     """What the views of one store share."""
@@ -198,7 +201,7 @@ class MemoryStore:
         with self._contents.lock:
             self._fail_reading("head", key)
             found = self._contents.objects.get(self._prefix + key)
-            return ObjectMeta(key, len(found.data), found.modified_ms) if found else None
+            return None if found is None else found.meta(key)
 
     def list_from(self, folder: str, start_after: str = "") -> Iterator[ObjectMeta]:
         """The objects below ``folder/`` after ``start_after``, ascending."""
@@ -218,9 +221,7 @@ class MemoryStore:
             found.sort(key=lambda pair: pair[1].order)
             found = found[: max(len(found) - fault.amount, 0)]
         found.sort(key=lambda pair: pair[0])
-        return iter(
-            [ObjectMeta(key[cut:], len(held.data), held.modified_ms) for key, held in found]
-        )
+        return iter([held.meta(key[cut:]) for key, held in found])
 
     def create(self, key: str, data: bytes) -> CreateOutcome:
         """Create the object if and only if none is there."""

@@ -282,7 +282,8 @@ class ObjectStore:
 
     def _meta(self, found: Any) -> ObjectMeta:
         modified = int(found["last_modified"].timestamp() * 1000)
-        return ObjectMeta(found["path"][len(self._prefix) :], found["size"], modified)
+        key = found["path"][len(self._prefix) :]
+        return ObjectMeta(key, found["size"], modified, found["e_tag"])
 
     def _missing(self, key: str) -> StorageError:
         return StorageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -25,14 +26,21 @@ _OBJECTS = st.dictionaries(
 )
 
 
-@given(old=st.lists(_OBJECTS), new=st.lists(_OBJECTS), gone=st.integers(0, 8), around=st.binary())
+@given(
+    old=st.lists(_OBJECTS),
+    new=st.lists(_OBJECTS),
+    gone=st.integers(0, 8),
+    around=st.binary(),
+    short=st.sampled_from([0, 30, 1 << 16]),
+)
 def test_objects_come_out_as_they_went_in(
-    old: list[Any], new: list[Any], gone: int, around: bytes
+    old: list[Any], new: list[Any], gone: int, around: bytes, short: int
 ) -> None:
     stretch = msgspec.json.encode(old)[1:-1]
-    texts = EntryTexts(around + stretch + around, len(around), len(around) + len(stretch))
-    for one in new:
-        texts = texts.followed_by(msgspec.json.encode(one))
+    texts = EntryTexts.within(around + stretch + around, len(around), len(around) + len(stretch))
+    with patch("twinlake.iceberg.entry_texts._SHORT", short):
+        for one in new:
+            texts = texts.followed_by(msgspec.json.encode(one))
     objects = [*old, *new]
     assert [json.loads(text) for text in texts] == objects
     assert bool(texts) == bool(objects)
@@ -45,7 +53,7 @@ def test_objects_come_out_as_they_went_in(
 
 
 def test_what_holds_a_text() -> None:
-    texts = EntryTexts(b'x{"id":7,"a":1},{"id":8}', 1, 16)
+    texts = EntryTexts.within(b'x{"id":7,"a":1},{"id":8}', 1, 16)
     assert texts.holds(b'{"id":7,')
     assert not texts.holds(b'{"id":8')
     assert texts.followed_by(b'{"id":9}').holds(b'{"id":9')

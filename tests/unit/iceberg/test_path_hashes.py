@@ -6,13 +6,12 @@ import pytest
 
 from tests.unit.iceberg.test_schemas import mapped
 from twinlake.iceberg.facts import Layout
+from twinlake.iceberg.manifest_lists import ManifestRow, manifest_row
 from twinlake.iceberg.manifests import (
     DataFile,
     Entry,
     ManifestHeader,
-    ManifestRow,
     Status,
-    manifest_row,
     path_hash,
     read_path_hashes,
     write_manifest,

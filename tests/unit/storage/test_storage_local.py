@@ -54,7 +54,7 @@ def test_links_to_folders_are_not_followed_and_broken_links_not_listed(tmp_path:
     ],
     ids=errno.errorcode.get,
 )
-@pytest.mark.parametrize("call", ["write", "fsync", "link", "replace", "open"])
+@pytest.mark.parametrize("call", ["writev", "fsync", "link", "replace", "open"])
 def test_failures_leave_no_trace_and_say_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str, call: str
 ) -> None:
@@ -74,6 +74,36 @@ def test_failures_leave_no_trace_and_say_what_to_do(
     assert [store.read("old")] == expected
     assert ("new" in names(tmp_path)) == (call == "replace")
     assert not [name for name in names(tmp_path) if name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 1 << 20])
+def test_pieces_that_are_written_little_by_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    real = os.writev
+
+    def short(descriptor: int, pieces: list[memoryview]) -> int:
+        assert len(pieces) <= 1024
+        return real(descriptor, [b"".join(pieces)[:most]])
+
+    monkeypatch.setattr(os, "writev", short)
+    store = LocalStore(tmp_path, durable=False)
+    pieces: list[bytes | memoryview] = [b"", b"ab", memoryview(b"xcdefy")[1:-1], b"", b"g", b"", *[b"h"] * 2000]
+    store.put("k", *pieces)
+    assert store.read("k") == b"".join(pieces)
+    store.put("k")
+    assert store.read("k") == b""
+
+
+def test_a_file_that_is_written_again_has_another_tag(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, durable=False)
+    seen = []
+    for _ in range(50):
+        store.put("k", b"x")
+        found = store.head("k")
+        assert found == next(store.list_from(""))
+        seen.append(found)
+    assert len(set(seen)) == 50
 
 
 def test_a_folder_that_cannot_be_synced_leaves_a_create_unknown(

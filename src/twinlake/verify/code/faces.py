@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.errors import TwinlakeError
 from twinlake.iceberg.face_files import FaceFiles
-from twinlake.iceberg.manifests import (
-    Content,
-    DamagedFile,
-    Status,
-    read_manifest,
-    read_manifest_list,
-)
+from twinlake.iceberg.manifest_lists import read_manifest_list
+from twinlake.iceberg.manifests import Content, DamagedFile, Status, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
