@@ -19,6 +19,8 @@ from benchmarks.harness import ROOT
 from benchmarks.tables import add_action
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from twinlake import Table
@@ -55,17 +57,24 @@ def _kept(folder: Path, kind: str, files: int) -> Path:
     return folder
 
 
-def create(folder: Path, *, partitioned: bool = True, **properties: str) -> Table:
+def create(
+    place: Path | str,
+    *,
+    partitioned: bool = True,
+    options: Mapping[str, Any] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Table:
     """A table without files that promises to be an Iceberg table."""
     from twinlake import Table
 
     columns = f"{_COLUMNS}, part STRING" if partitioned else _COLUMNS
     return Table.create(
-        folder,
+        place,
         columns,
         partition_by=("part",) if partitioned else (),
-        properties={**_PROPERTIES, **properties},
+        properties={**_PROPERTIES, **(properties or {})},
         durable=False,
+        options=options,
     )
 
 

@@ -33,14 +33,16 @@ OUR_MODULES = (
     "twinlake.log.footer_nodes",
     "twinlake.table.iceberg_face",
 )
+#: As many as Iceberg keeps unless it is told otherwise.
+_KEPT_METADATA = 100
 PEER_MODULES = ("pyarrow.parquet", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "fastavro")
 
 
-def _told(location: str) -> dict[str, int]:
+def _told(location: str, **properties: str) -> dict[str, int]:
     """What the newest snapshot holds: by one reader for all sides, and from its manifests."""
     from pyiceberg.table import StaticTable
 
-    table = StaticTable.from_metadata(location)
+    table = StaticTable.from_metadata(location, properties)
     snapshot = table.current_snapshot()
     if snapshot is None:
         return {"files": 0, "records": 0}
@@ -195,7 +197,15 @@ class _Rows:
         del result
         # The mean, since one in several conversions merges manifests and pays for the others.
         metrics = {name: statistics.mean(seconds) for name, seconds in self.seconds.items()}
-        return Outcome(facts=_told(self.location("late")), metrics=metrics)
+        return Outcome(facts=self.told("late"), metrics=self.figures(metrics))
+
+    def told(self, name: str) -> dict[str, int]:
+        """What the newest snapshot of a table holds."""
+        return _told(self.location(name))
+
+    def figures(self, means: dict[str, float]) -> dict[str, float]:
+        """What the means of the conversions come to."""
+        return means
 
 
 class Rows(_Rows):
@@ -207,24 +217,110 @@ class Rows(_Rows):
         super().__init__(spec)
         self.tables: dict[str, Table] = {}
         self.writers: dict[str, Writer] = {}
+        self.bytes: dict[str, _Bytes] = {}
 
     def begin(self, name: str) -> None:
         self.tables[name] = create(self.scratch / name)
         self.tables[name].iceberg.sync()
         self.writers[name] = Writer(self.scratch / name, self.tables[name])
+        self.bytes[name] = _Bytes(self.scratch / f"{name}-bytes")
 
     def step(self, name: str) -> float:
-        from twinlake.iceberg import Check, keep_up
+        seconds = self.convert(name)
+        self.bytes[name].write(Path(self.location(name).removeprefix("file://")))
+        return seconds
 
+    def convert(self, name: str) -> float:
+        """One commit and its conversion, which alone counts."""
         self.writers[name].commit(1)
         self.tables[name] = self.tables[name].refresh()
+        return self.sync(name)
+
+    def sync(self, name: str) -> float:
+        """Its CPU seconds."""
         start = time.process_time()
-        # What follows every commit does not look for damage among the files that are there.
-        keep_up(self.tables[name].snapshot, check=Check.NOTHING)
+        self.tables[name].iceberg.sync()
         return time.process_time() - start
 
     def location(self, name: str) -> str:
         return self.tables[name].iceberg.metadata_location or ""
+
+    def figures(self, means: dict[str, float]) -> dict[str, float]:
+        """With their share of a look at all files, and also without what the bytes cost."""
+        whole = self.with_looks(means)
+        bytes_ = {name: statistics.mean(self.bytes[name].seconds[-self.window :]) for name in whole}
+        return {**whole, **{f"{name} without bytes": whole[name] - bytes_[name] for name in whole}}
+
+    def with_looks(self, means: dict[str, float]) -> dict[str, float]:
+        """Now and then a conversion looks at all files; one that has nothing to do does, too."""
+        from twinlake.iceberg.resting import MOST_TURNS
+
+        return {
+            name: mean + statistics.median(self.sync(name) for _ in range(3)) / MOST_TURNS
+            for name, mean in means.items()
+        }
+
+
+class _Bytes:
+    """Metadata files copied byte by byte and deleted as late: what the format alone asks for."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.seconds: list[float] = []
+
+    def write(self, source: Path) -> None:
+        data = source.read_bytes()
+        number = len(self.seconds)
+        new, old = self.folder / str(number), self.folder / str(number - _KEPT_METADATA)
+        start = time.process_time()
+        new.write_bytes(data)
+        old.unlink(missing_ok=True)
+        self.seconds.append(time.process_time() - start)
+
+
+class RowsOnS3(Rows):
+    """The same on a real S3 server, whose own work is not counted."""
+
+    def setup(self) -> None:
+        import atexit
+        from contextlib import ExitStack
+
+        from tests.support.s3_server import find_binary, s3_server
+
+        binary = find_binary()
+        if binary is None:
+            raise AssertionError("there is no S3 server")
+        stack = ExitStack()
+        atexit.register(stack.close)
+        self.server = stack.enter_context(s3_server(binary))
+        super().setup()
+
+    def begin(self, name: str) -> None:
+        from tests.support.s3_server import BUCKET
+
+        self.tables[name] = create(self.server.url(name), options=self.server.options)
+        self.tables[name].iceberg.sync()
+        # Where the server keeps them: the commits of somebody else are not what is measured.
+        self.writers[name] = Writer(self.server.data / BUCKET / name, self.tables[name])
+
+    def step(self, name: str) -> float:
+        return self.convert(name)
+
+    def told(self, name: str) -> dict[str, int]:
+        options = self.server.options
+        return _told(
+            self.location(name),
+            **{
+                "s3.endpoint": options["endpoint"],
+                "s3.access-key-id": options["access_key_id"],
+                "s3.secret-access-key": options["secret_access_key"],
+                "s3.region": options["region"],
+            },
+        )
+
+    def figures(self, means: dict[str, float]) -> dict[str, float]:
+        return self.with_looks(means)
 
 
 class PeerRows(_Rows):
@@ -261,7 +357,7 @@ class OneByOne:
 
     def setup(self) -> None:
         settings = {"twinlake.iceberg.sync": "commit"}
-        self.table = create(self.path, partitioned=False, **settings)
+        self.table = create(self.path, partitioned=False, properties=settings)
         for number in range(self.commits):
             shutil.copy(self.source / file_name(number), self.path)
         self.adds = [add_of(self.table, self.path, number) for number in range(self.commits)]

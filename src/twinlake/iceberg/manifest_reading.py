@@ -57,7 +57,7 @@ class Manifests:
         if row.path not in self._paths:
             try:
                 self._paths[row.path] = read_path_hashes(
-                    row, lambda at, size: self.files.read_range(row.path, at, size)
+                    row.live_files, lambda at, size: self.files.read_range(row.path, at, size)
                 )
             except (ValueError, IndexError) as error:
                 raise DamagedFile(row.path) from error

@@ -35,7 +35,6 @@ from twinlake.iceberg.single_values import plain_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from twinlake.iceberg.manifest_lists import ManifestRow
     from twinlake.iceberg.partitions import PartitionSpec
     from twinlake.iceberg.schemas import IcebergSchema
     from twinlake.schema import DataType
@@ -203,9 +202,9 @@ class PathHashes:
         return self._sorted.decode()
 
 
-def read_path_hashes(row: ManifestRow, read_range: Callable[[int, int], bytes]) -> PathHashes:
+def read_path_hashes(live_files: int, read_range: Callable[[int, int], bytes]) -> PathHashes:
     """The hashes of the live paths of a manifest, by one read of its first bytes."""
-    size = row.live_files * _HASH_SIZE
+    size = live_files * _HASH_SIZE
     head = read_range(0, size + _BEFORE_HASHES)
     # The key is the first of the header; the length of the text follows in as many bytes as carry
     # the mark that more are to come, and one.
@@ -214,7 +213,7 @@ def read_path_hashes(row: ManifestRow, read_range: Callable[[int, int], bytes]) 
         start += 1
     text = head[start + 1 : start + 1 + size]
     if len(text) != size or not text.isascii():
-        raise ValueError(row.path)
+        raise ValueError("there are other hashes than files")
     return PathHashes(text)
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from twinlake.iceberg.manifest_reading import Manifests
     from twinlake.storage import ObjectMeta, Store
 
-__all__ = ["RESTING", "Rested", "Resting"]
+__all__ = ["MOST_TURNS", "RESTING", "Rested", "Resting"]
 
-#: After so many commits everything is read once more: a manifest that somebody deleted meanwhile is
-#: not looked at before, and would be missed only much later.
-_MOST_TURNS: Final = 64
+#: After so many commits the files are looked at once more: what somebody deleted meanwhile, a
+#: manifest or an old list, is not noticed before.
+MOST_TURNS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Rested:
 
     def still_stands(self, version: int | None) -> bool:
         """Whether the face is that of a version and lies there as it was published."""
-        if self.face.metadata.delta_version != version or self.turns >= _MOST_TURNS:
+        if self.face.metadata.delta_version != version or self.turns >= MOST_TURNS:
             return False
         return None not in self.published and self.published == _published(
             self.face, self.manifests.files

@@ -20,7 +20,10 @@ __all__ = ["Check", "unsound"]
 
 
 class Check(StrEnum):
-    """How closely a face is looked at before it is carried on."""
+    """How closely a face is looked at before it is carried on.
+
+    All but ``CONTENT`` trust what this process itself wrote last, for a while.
+    """
 
     NOTHING = "nothing"
     """Only what the conversion reads anyway."""

@@ -68,16 +68,16 @@ def sync(
     files = FaceFiles(snapshot.store)
     source = LogSource(snapshot, files.location)
     newest = files.newest()
-    rested = _rested(files, newest, check)
+    rested = _rested(files, newest, snapshot.version, check)
     face = _face(rested, files, newest)
     why = _unfit(face, newest, snapshot, source)
-    if face is not None and not why:
+    if face is not None and not why and rested is None:
         why = unsound(face, files, check)
     if face is not None and not why:
         if face.metadata.delta_version >= snapshot.version:
             return _as_it_is(face, files)
         try:
-            return _carry_on(face, rested, source, files, check)
+            return _carry_on(face, rested, source, files)
         except LogGap as gap:
             why = gap.args[0]
         except LostFile as lost:
@@ -99,12 +99,15 @@ def sync(
     return _rebuild(snapshot, files, source, why, executor or InProcess())
 
 
-def _rested(files: FaceFiles, version: int | None, check: Check) -> Rested | None:
-    """What this process knows of the face of a version; a check wants to see the files."""
+def _rested(files: FaceFiles, newest: int | None, wanted: int, check: Check) -> Rested | None:
+    """What this process knows of the newest face, where it may go on from that."""
     found = RESTING.take(files.store)
-    if found is None or check is not Check.NOTHING or not found.still_stands(version):
+    if found is None or check is Check.CONTENT:
         return None
-    return found
+    # Whoever asks although there is nothing to convert wants to know whether all is well.
+    if check is Check.SIZES and newest is not None and newest >= wanted:
+        return None
+    return found if found.still_stands(newest) else None
 
 
 def _face(rested: Rested | None, files: FaceFiles, version: int | None) -> Face | None:
@@ -139,9 +142,7 @@ def _as_it_is(face: Face, files: FaceFiles) -> Synced:
     return Synced(version=version, metadata_location=files.metadata_location(version))
 
 
-def _carry_on(
-    face: Face, rested: Rested | None, source: LogSource, files: FaceFiles, check: Check
-) -> Synced:
+def _carry_on(face: Face, rested: Rested | None, source: LogSource, files: FaceFiles) -> Synced:
     before = face.metadata
     manifests = Manifests(files) if rested is None else rested.manifests
     manifests.begin(_specs(face))
@@ -151,8 +152,7 @@ def _carry_on(
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
     clean_up(metadata, fallen, files)
-    if check is Check.NOTHING:
-        _rest(rested, Face(metadata=metadata, rows=_reached(conversion).rows), manifests)
+    _rest(rested, Face(metadata=metadata, rows=_reached(conversion).rows), manifests)
     return Synced(
         version=metadata.delta_version,
         converted=converted,

@@ -41,7 +41,7 @@ def entry(path: str, status: Status) -> Entry:
 def test_every_live_path_is_found_and_no_other(count: int) -> None:
     row, data = written(count)
 
-    found = read_path_hashes(row, lambda at, size: data[at : at + size])
+    found = read_path_hashes(row.live_files, lambda at, size: data[at : at + size])
 
     assert all(path_hash(f"file:///t/{number}.parquet") in found for number in range(count))
     assert path_hash("file:///t/gone.parquet") not in found
@@ -54,4 +54,4 @@ def test_a_damaged_header_is_told(damage: object) -> None:
     assert callable(damage)
     broken = damage(data)
     with pytest.raises((ValueError, IndexError)):
-        read_path_hashes(row, lambda at, size: broken[at : at + size])
+        read_path_hashes(row.live_files, lambda at, size: broken[at : at + size])

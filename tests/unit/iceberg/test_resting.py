@@ -13,7 +13,7 @@ import pytest
 from tests.support.data_files import append
 from tests.support.iceberg_faces import V2, V3, agree, opened, remove_files, twin
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg import resting, sync
+from twinlake.iceberg import Check, resting, sync
 from twinlake.iceberg.resting import Resting
 from twinlake.log import load_snapshot
 from twinlake.storage import LocalStore
@@ -23,8 +23,13 @@ WITH_COMMIT = {"twinlake.iceberg.sync": "commit"}
 FACE = "_iceberg/metadata"
 
 
-def made(folder: Path, commits: int = 3, properties: dict[str, str] = V2) -> Table:
-    table = twin(folder, "id INT, p INT", "p", properties={**properties, **WITH_COMMIT})
+def made(
+    folder: Path,
+    commits: int = 3,
+    properties: dict[str, str] = V2,
+    asks: dict[str, str] = WITH_COMMIT,
+) -> Table:
+    table = twin(folder, "id INT, p INT", "p", properties={**properties, **asks})
     for at in range(commits):
         table = append(table, folder, [{"id": at, "p": at % 2}])
     return table
@@ -67,15 +72,28 @@ def test_what_was_just_written_is_not_read_again(
     whole(table, tmp_path)
 
 
-def test_whoever_syncs_by_hand_looks_at_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("check", Check)
+def test_whoever_syncs_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Check
 ) -> None:
+    table = made(tmp_path, properties=V2, asks={})
+    sync(table.snapshot)
+    for at in range(3):
+        table = append(table, tmp_path, [{"id": at, "p": 1}])
+        with monkeypatch.context() as patched:
+            seen = reads(patched)
+            sync(table.snapshot, check=check)
+            # The first one finds a face of which nothing is known.
+            assert (seen == []) == (at > 0 and check is not Check.CONTENT)
+    whole(table, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["metadata", "list", "old list", "manifest"])
+def test_who_has_nothing_to_convert_looks_at_the_files(tmp_path: Path, kind: str) -> None:
     table = made(tmp_path)
-    with monkeypatch.context() as patched:
-        seen = reads(patched)
-        table.iceberg.sync()
-        assert f"v{table.version}.metadata.json" in seen
-    whole(append(table, tmp_path, [{"id": 9, "p": 1}]), tmp_path)
+    newest(tmp_path, kind).unlink()
+    assert table.iceberg.sync().rebuilt
+    whole(table, tmp_path)
 
 
 def newest(folder: Path, kind: str) -> Path:
@@ -85,6 +103,7 @@ def newest(folder: Path, kind: str) -> Path:
     place = {
         "metadata": table.metadata_location,
         "list": snapshot.manifest_list,
+        "old list": table.metadata.snapshots[0].manifest_list,
         "manifest": snapshot.manifests(table.io)[-1].manifest_path,
     }[kind]
     return Path(place.removeprefix("file://"))
@@ -110,7 +129,7 @@ def test_damage_is_noticed_by_the_next_commit(tmp_path: Path, kind: str, damage:
 def test_a_manifest_that_is_lost_is_noticed_before_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resting, "_MOST_TURNS", 3)
+    monkeypatch.setattr(resting, "MOST_TURNS", 3)
     table = made(tmp_path, 9)
     newest(tmp_path, "manifest").unlink()
     for at in range(4):

@@ -88,7 +88,15 @@ def test_pieces_that_are_written_little_by_little(
 
     monkeypatch.setattr(os, "writev", short)
     store = LocalStore(tmp_path, durable=False)
-    pieces: list[bytes | memoryview] = [b"", b"ab", memoryview(b"xcdefy")[1:-1], b"", b"g", b"", *[b"h"] * 2000]
+    pieces: list[bytes | memoryview] = [
+        b"",
+        b"ab",
+        memoryview(b"xcdefy")[1:-1],
+        b"",
+        b"g",
+        b"",
+        *[b"h"] * 2000,
+    ]
     store.put("k", *pieces)
     assert store.read("k") == b"".join(pieces)
     store.put("k")
