@@ -1,9 +1,9 @@
-"""Manifest entries as Avro bytes.
+"""Manifest entries and rows of manifest lists as Avro bytes.
 
 A general Avro library takes an entry apart field by field, and the maps of a manifest are arrays of
 records there: most of the time of a conversion would go into that (measured: four times what this
-takes). Avro's binary form is simple enough to write the one record we have by hand; the container
-around it, its schema and all reading are the library's.
+takes). Avro's binary form is simple enough to write the two records we have by hand; all reading is
+the library's.
 """
 
 from __future__ import annotations
