@@ -2,8 +2,8 @@
 
 A general Avro library takes an entry apart field by field, and the maps of a manifest are arrays of
 records there: most of the time of a conversion would go into that (measured: four times what this
-takes). Avro's binary form is simple enough to write the two records we have by hand; all reading is
-the library's.
+takes). Avro's binary form is simple enough to write the two records we have by hand; the library
+reads them.
 """
 
 from __future__ import annotations

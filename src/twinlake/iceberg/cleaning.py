@@ -121,22 +121,26 @@ def _vector_files(rows: Iterable[ManifestRow], files: FaceFiles) -> set[str]:
     }
 
 
-def sweep(metadata: TableMetadata, written: Iterable[str], files: FaceFiles) -> None:
-    """Delete what an earlier face left behind, after a new one was made with ``written``."""
+def sweep(metadata: TableMetadata, written: Iterable[str], files: FaceFiles) -> bool:
+    """Delete what an earlier face left behind, after a new one was made with ``written``.
+
+    Returns whether there was anything.
+    """
     own = files.metadata_location(metadata.delta_version)
     needed = {files.key_of(location) for location in (*written, own)}
     try:
         listed = [item for item in files.listed() if item.key.endswith(_ENDINGS)]
         now = next((item.modified_ms for item in listed if item.key == files.key_of(own)), 0)
-        files.delete(
-            [
-                item.key
-                for item in listed
-                if item.key not in needed and item.modified_ms < now - _ORPHAN_AGE_MS
-            ]
-        )
+        gone = [
+            item.key
+            for item in listed
+            if item.key not in needed and item.modified_ms < now - _ORPHAN_AGE_MS
+        ]
+        files.delete(gone)
     except StorageError:
-        return
+        # Some may be gone.
+        return True
+    return bool(gone)
 
 
 _ENDINGS: Final = (".metadata.json", ".avro", ".puffin")

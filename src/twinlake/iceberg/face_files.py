@@ -7,6 +7,7 @@ Everything is under ``_iceberg/metadata``. ``v<N>.metadata.json`` is the face of
 from __future__ import annotations
 
 import re
+import uuid
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -29,6 +30,7 @@ __all__ = ["FaceFiles"]
 
 FOLDER: Final = "_iceberg/metadata"
 _HINT: Final = f"{FOLDER}/version-hint.text"
+_ANEW: Final = f"{FOLDER}/made-anew.text"
 _FAILURE: Final = f"{FOLDER}/last-failure.text"
 _DIGITS: Final = re.compile(rb"\d{1,18}")
 _NAME: Final = re.compile(rf"{FOLDER}/v(\d+)\.metadata\.json")
@@ -61,6 +63,18 @@ class FaceFiles:
         data = self._read(_HINT)
         # Just what we write: readers are strict, and do not even forgive a line break.
         return int(data) if data is not None and _DIGITS.fullmatch(data) else None
+
+    def metadata_stamp(self, version: int) -> ObjectMeta | None:
+        """The metadata file of a version as the store tells of it."""
+        return self.store.head(f"{FOLDER}/v{version}.metadata.json")
+
+    def made_anew(self) -> ObjectMeta | None:
+        """What changes whenever somebody makes the face anew."""
+        return self.store.head(_ANEW)
+
+    def note_made_anew(self) -> None:
+        """Tell others that theirs may name files which are gone."""
+        self.store.put(_ANEW, uuid.uuid4().hex.encode())
 
     def _versions(self) -> Iterator[int]:
         for item in self.store.list_from(FOLDER):

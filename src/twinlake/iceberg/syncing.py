@@ -21,11 +21,11 @@ from twinlake.iceberg.face import Face
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.iceberg.facts import layout_of
 from twinlake.iceberg.log_source import LogGap, LogSource
-from twinlake.iceberg.manifest_reading import Manifests
+from twinlake.iceberg.manifest_reading import Known, Manifests
 from twinlake.iceberg.manifests import DamagedFile
 from twinlake.iceberg.metadata_file import table_uuid
 from twinlake.iceberg.partitions import PartitionSpec
-from twinlake.iceberg.resting import RESTING, Rested
+from twinlake.iceberg.resting import RESTING, Ground
 from twinlake.iceberg.soundness import Check, unsound
 from twinlake.log import load_snapshot, readable_commits
 from twinlake.runtime import InProcess
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.log import Snapshot
     from twinlake.runtime import Executor
+    from twinlake.storage import ObjectMeta
 
 __all__ = ["Synced", "face_version", "sync"]
 
@@ -67,17 +68,20 @@ def sync(
     """Bring the face to the version of a snapshot; a face that is ahead is left alone."""
     files = FaceFiles(snapshot.store)
     source = LogSource(snapshot, files.location)
+    # First of all: what is made anew after this look is not what is read after it.
+    anew = files.made_anew()
     newest = files.newest()
-    rested = _rested(files, newest, snapshot.version, check)
-    face = _face(rested, files, newest)
+    trust = _trust(check, newest, snapshot.version)
+    ground = None if newest is None else _ground(files, newest, anew, trust=trust)
+    face = None if ground is None else ground.face
     why = _unfit(face, newest, snapshot, source)
-    if face is not None and not why and rested is None:
-        why = unsound(face, files, check)
-    if face is not None and not why:
+    if ground is not None and ground.published is None and not why:
+        why = unsound(ground.face, files, check)
+    if ground is not None and face is not None and not why:
         if face.metadata.delta_version >= snapshot.version:
             return _as_it_is(face, files)
         try:
-            return _carry_on(face, rested, source, files)
+            return _carry_on(ground, source, files)
         except LogGap as gap:
             why = gap.args[0]
         except LostFile as lost:
@@ -99,21 +103,22 @@ def sync(
     return _rebuild(snapshot, files, source, why, executor or InProcess())
 
 
-def _rested(files: FaceFiles, newest: int | None, wanted: int, check: Check) -> Rested | None:
-    """What this process knows of the newest face, where it may go on from that."""
-    found = RESTING.take(files.store)
-    if found is None or check is Check.CONTENT:
-        return None
+def _trust(check: Check, newest: int | None, wanted: int) -> bool:
+    """Whether what this process has published may be taken as it remembers it."""
     # Whoever asks although there is nothing to convert wants to know whether all is well.
-    if check is Check.SIZES and newest is not None and newest >= wanted:
-        return None
-    return found if found.still_stands(newest) else None
+    is_asked = newest is not None and newest >= wanted
+    return check is Check.NOTHING or (check is Check.SIZES and not is_asked)
 
 
-def _face(rested: Rested | None, files: FaceFiles, version: int | None) -> Face | None:
-    if rested is not None:
-        return rested.face
-    return None if version is None else files.load(version)
+def _ground(
+    files: FaceFiles, newest: int, anew: ObjectMeta | None, *, trust: bool
+) -> Ground | None:
+    """The newest face; None where it cannot be read."""
+    resting = RESTING.take(files.store)
+    if trust and resting is not None and resting.holds(files, newest, anew):
+        return resting
+    face = files.load(newest)
+    return None if face is None else Ground(face=face, known=Known(), made_anew=anew)
 
 
 def _unfit(face: Face | None, newest: int | None, snapshot: Snapshot, source: LogSource) -> str:
@@ -142,28 +147,23 @@ def _as_it_is(face: Face, files: FaceFiles) -> Synced:
     return Synced(version=version, metadata_location=files.metadata_location(version))
 
 
-def _carry_on(face: Face, rested: Rested | None, source: LogSource, files: FaceFiles) -> Synced:
-    before = face.metadata
-    manifests = Manifests(files) if rested is None else rested.manifests
-    manifests.begin(_specs(face))
-    conversion = Conversion(face, manifests)
+def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
+    face, before = ground.face, ground.face.metadata
+    conversion = Conversion(face, Manifests(files, _specs(face), ground.known))
     metadata, converted = _convert(conversion, source, files, before.delta_version)
     location = files.metadata_location(before.delta_version)
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
     clean_up(metadata, fallen, files)
-    _rest(rested, Face(metadata=metadata, rows=_reached(conversion).rows), manifests)
+    # The face is published: a store that fails now costs the next conversion its reading.
+    with contextlib.suppress(StorageError):
+        after = Face(metadata=metadata, rows=_reached(conversion).rows)
+        RESTING.keep(files.store, ground.followed_by(after, files))
     return Synced(
         version=metadata.delta_version,
         converted=converted,
         metadata_location=files.metadata_location(metadata.delta_version),
     )
-
-
-def _rest(before: Rested | None, face: Face, manifests: Manifests) -> None:
-    # The face is published: a store that fails now costs the next conversion its reading.
-    with contextlib.suppress(StorageError):
-        RESTING.keep(Rested.after(before, face, manifests))
 
 
 def _rebuild(
@@ -179,7 +179,11 @@ def _rebuild(
     version = metadata.delta_version
     files.publish(metadata, instead_of=bad)
     files.delete_ahead(version)
-    sweep(metadata, manifests.written, files)
+    # Whoever read the old face does not go on from it after the next look at this mark.
+    files.note_made_anew()
+    if sweep(metadata, manifests.written, files):
+        # Nor who read it while files of it were deleted.
+        files.note_made_anew()
     return Synced(
         version=version,
         converted=converted + 1,

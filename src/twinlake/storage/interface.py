@@ -65,7 +65,7 @@ class ObjectMeta:
     size: int
     modified_ms: int
     e_tag: str | None = None
-    """Another one whenever the object is written again; None where the store has none."""
+    """Another one when the content changes, as far as the store can tell; None without any."""
 
 
 class Store(Protocol):

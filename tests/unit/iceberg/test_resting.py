@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,9 +17,11 @@ import pytest
 from tests.support.data_files import append
 from tests.support.iceberg_faces import V2, V3, agree, opened, remove_files, twin
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg import Check, resting, sync
+from twinlake.iceberg import Check, cleaning, resting, sync
+from twinlake.iceberg.face_files import FaceFiles
+from twinlake.iceberg.metadata_file import TableMetadata
 from twinlake.iceberg.resting import Resting
-from twinlake.log import load_snapshot
+from twinlake.log import CACHE, load_snapshot, write_checkpoint
 from twinlake.storage import LocalStore
 from twinlake.table import Table
 
@@ -113,16 +119,20 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
     "lost": Path.unlink,
     "empty": lambda path: path.write_bytes(b""),
     "garbage": lambda path: path.write_bytes(bytes(reversed(path.read_bytes()))),
+    "the same again": lambda path: path.write_bytes(path.read_bytes()),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", ["metadata", "list"])
-def test_damage_is_noticed_by_the_next_commit(tmp_path: Path, kind: str, damage: str) -> None:
+def test_a_metadata_file_that_is_not_ours_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
     table = made(tmp_path)
-    path = newest(tmp_path, kind)
-    DAMAGES[damage](path)
-    table = append(table, tmp_path, [{"id": 9, "p": 1}])
+    DAMAGES[damage](newest(tmp_path, "metadata"))
+    with monkeypatch.context() as patched:
+        seen = reads(patched)
+        table = append(table, tmp_path, [{"id": 9, "p": 1}])
+        assert f"v{table.version - 1}.metadata.json" in seen
     whole(table, tmp_path)
 
 
@@ -137,11 +147,19 @@ def test_a_manifest_that_is_lost_is_noticed_before_long(
     whole(table, tmp_path)
 
 
-def test_somebody_else_went_on(tmp_path: Path) -> None:
+def test_somebody_else_went_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made(tmp_path)
-    other = Table(load_snapshot(LocalStore(tmp_path, durable=False)))
-    append(other, tmp_path, [{"id": 20, "p": 0}])
-    whole(append(table.refresh(), tmp_path, [{"id": 21, "p": 0}]), tmp_path)
+    other = append(another(tmp_path), tmp_path, [{"id": 20, "p": 0}])
+    with monkeypatch.context() as patched:
+        seen = reads(patched)
+        table = append(table.refresh(), tmp_path, [{"id": 21, "p": 0}])
+        assert f"v{other.version}.metadata.json" in seen
+    whole(table, tmp_path)
+
+
+def another(folder: Path) -> Table:
+    """The table as another process has it."""
+    return Table(load_snapshot(LocalStore(folder, durable=False)))
 
 
 def test_somebody_else_made_the_same_version_anew(
@@ -150,12 +168,99 @@ def test_somebody_else_made_the_same_version_anew(
     table = made(tmp_path)
     for path in (tmp_path / FACE).iterdir():
         path.unlink()
-    assert sync(load_snapshot(LocalStore(tmp_path, durable=False))).rebuilt
+    assert sync(another(tmp_path).snapshot).rebuilt
     with monkeypatch.context() as patched:
         seen = reads(patched)
         table = remove_files(table, list(table.snapshot.adds())[:2])
         assert f"v{table.version - 1}.metadata.json" in seen
     whole(table, tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["before it is published", "after it is published"])
+def test_somebody_else_makes_it_anew_during_a_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """And deletes manifests that we remember, since they are old and not in the new face."""
+    table = made(tmp_path, 12)
+    write_checkpoint(table.snapshot)
+    for version in range(10):
+        # So that another face is made than the one that was carried on.
+        (tmp_path / f"_delta_log/{version:020}.json").unlink()
+    for at in range(2):
+        table = append(table, tmp_path, [{"id": 100 + at, "p": 0}])
+    old = time.time() - 3 * 24 * 60 * 60
+    for manifest in (tmp_path / FACE).glob("m-*.avro"):
+        os.utime(manifest, (old, old))
+    before = set((tmp_path / FACE).glob("m-*.avro"))
+    with monkeypatch.context() as patched:
+        real_publish, real_clean_up = FaceFiles.publish, cleaning.clean_up
+
+        def make_anew() -> None:
+            patched.undo()
+            min((tmp_path / FACE).glob("snap-*")).unlink()
+            assert another(tmp_path).iceberg.sync().rebuilt
+
+        def publish(self: FaceFiles, metadata: TableMetadata, **more: Any) -> None:
+            make_anew()
+            real_publish(self, metadata, **more)
+
+        def clean_up(*arguments: Any) -> None:
+            real_clean_up(*arguments)
+            make_anew()
+
+        if moment == "before it is published":
+            patched.setattr(FaceFiles, "publish", publish)
+        else:
+            patched.setattr("twinlake.iceberg.syncing.clean_up", clean_up)
+        table = append(table, tmp_path, [{"id": 200, "p": 0}])
+    assert any(not manifest.exists() for manifest in before)
+    whole(append(table, tmp_path, [{"id": 201, "p": 0}]), tmp_path)
+
+
+def test_others_are_told_before_and_after_old_files_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path)
+    files = FaceFiles(table.snapshot.store)
+    (tmp_path / FACE / "v99.metadata.json").write_text("{}")
+    old = time.time() - 3 * 24 * 60 * 60
+    os.utime(tmp_path / FACE / "v99.metadata.json", (old, old))
+    seen = [files.made_anew()]
+    real = LocalStore.delete
+
+    def delete(self: LocalStore, keys: Iterable[str]) -> None:
+        seen.append(files.made_anew())
+        real(self, keys)
+
+    newest(tmp_path, "manifest").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(FaceFiles, "delete_ahead", lambda *_: None)
+        patched.setattr(LocalStore, "delete", delete)
+        assert sync(table.snapshot).rebuilt
+    assert not (tmp_path / FACE / "v99.metadata.json").exists()
+    assert len({*seen, files.made_anew()}) == 3
+
+
+@pytest.mark.parametrize("kind", ["m-", "snap-", "v"])
+def test_a_conversion_that_fails_half_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    table = made(tmp_path, 7)
+    real = LocalStore.put
+
+    def put(self: LocalStore, key: str, *pieces: bytes | memoryview) -> None:
+        if key.startswith(f"{FACE}/{kind}"):
+            raise StorageError(Code.STORAGE, "full")
+        real(self, key, *pieces)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "put", put)
+        # The eighth merges manifests.
+        table = append(table, tmp_path, [{"id": 8, "p": 1}])
+        assert table.warnings
+    table = remove_files(table, list(table.snapshot.adds())[:2])
+    assert not table.warnings
+    whole(append(table, tmp_path, [{"id": 9, "p": 1}]), tmp_path)
 
 
 def test_a_store_that_fails_after_the_face_is_published(
@@ -167,8 +272,8 @@ def test_a_store_that_fails_after_the_face_is_published(
         raise StorageError(Code.STORAGE, "gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(resting, "_published", fails)
         resting.RESTING.take(table.snapshot.store)
+        patched.setattr(FaceFiles, "metadata_stamp", fails)
         table = append(table, tmp_path, [{"id": 9, "p": 1}])
     assert not table.warnings
     assert table.iceberg.lag.versions == 0
@@ -200,3 +305,42 @@ def test_threads_that_share_a_table(tmp_path: Path) -> None:
     table = table.refresh()
     assert table.version == 3 + 40
     whole(table, tmp_path)
+
+
+def test_a_store_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
+    kept = Resting()
+    with patch("twinlake.iceberg.syncing.RESTING", kept):
+        table = another(tmp_path) if made(tmp_path).version else None
+        assert table is not None
+        append(table, tmp_path, [{"id": 9, "p": 1}])
+        store = weakref.ref(table.snapshot.store)
+        assert len(kept._kept) == 2
+        CACHE.forget(table.snapshot.store.url)
+        del table
+        gc.collect()
+    assert store() is None
+    assert len(kept._kept) == 1
+
+
+def test_little_is_kept_of_large_manifests(tmp_path: Path) -> None:
+    table = twin(tmp_path, "id INT, p INT", "p", properties={**V2, **WITH_COMMIT})
+    table = append(table, tmp_path, [{"id": 0, "p": 0}])
+    with patch("twinlake.iceberg.manifest_reading._FEW", 3):
+        for at in range(20):
+            table = append(table, tmp_path, [{"id": at, "p": at}])
+            ground = resting.RESTING.take(table.snapshot.store)
+            assert ground is not None
+            known = ground.known
+            assert sum(map(len, known._entries.values())) <= 3
+            assert known._paths.keys() <= {row.path for row in ground.face.rows}
+            resting.RESTING.keep(table.snapshot.store, ground)
+    whole(table, tmp_path)
+
+
+def test_a_child_of_a_process_does_not_wait_for_its_threads(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    with resting.RESTING._lock:
+        child = os.fork()
+        if not child:
+            os._exit(0 if resting.RESTING.take(table.snapshot.store) is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

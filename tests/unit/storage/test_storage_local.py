@@ -105,13 +105,13 @@ def test_pieces_that_are_written_little_by_little(
 
 def test_a_file_that_is_written_again_has_another_tag(tmp_path: Path) -> None:
     store = LocalStore(tmp_path, durable=False)
-    seen = []
+    before = None
     for _ in range(50):
         store.put("k", b"x")
         found = store.head("k")
         assert found == next(store.list_from(""))
-        seen.append(found)
-    assert len(set(seen)) == 50
+        assert found != before
+        before = found
 
 
 def test_a_folder_that_cannot_be_synced_leaves_a_create_unknown(

@@ -26,7 +26,7 @@ from twinlake.spark.errors import speaks_spark
 from twinlake.spark.files.writers import write_files
 from twinlake.spark.rows.enforcing import enforce
 from twinlake.spark.rows.identity import marks
-from twinlake.spark.rows.preparing import computed_columns, prepare, stored_columns
+from twinlake.spark.rows.preparing import columns_with_values, computed_columns, prepare
 from twinlake.spark.rows.schema_fit import (
     evolve,
     first_schema,
@@ -275,7 +275,7 @@ class _Rows:
         computed = computed_columns(metadata, given)
         refuse_missing_partitions(metadata, [*given, *computed])
         has = from_spark(self.df.schema)
-        refuse_partitions_alone(metadata, stored_columns(has, metadata, defaults=defaults))
+        refuse_partitions_alone(metadata, columns_with_values(has, metadata, defaults=defaults))
         frame = prepare(self.df, metadata, defaults=defaults)
         frame = enforce(frame, metadata, computed=computed)
         if options.replace_where is not None:

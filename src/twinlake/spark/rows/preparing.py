@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType
 
-__all__ = ["computed_columns", "fitted", "prepare", "stored_columns"]
+__all__ = ["columns_with_values", "computed_columns", "fitted", "prepare"]
 
 _INTEGERS: Final = (BYTE, SHORT, INTEGER)
 
@@ -94,7 +94,7 @@ def computed_columns(metadata: Metadata, given: Sequence[str]) -> tuple[str, ...
     )
 
 
-def stored_columns(given: Struct, metadata: Metadata, *, defaults: bool) -> tuple[str, ...]:
+def columns_with_values(given: Struct, metadata: Metadata, *, defaults: bool) -> tuple[str, ...]:
     """The columns that hold more than nulls by themselves: given ones, and those we fill."""
     filled = (f for f in metadata.schema if _has_value(f, defaults=defaults))
     return tuple(field.name for field in (*(f for f in given if f.type != VOID), *filled))
