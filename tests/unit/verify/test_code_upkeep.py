@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
 from tests.support.scale import is_full_scale, scale
 from tests.unit.verify.test_code_pairs import told
+from twinlake.iceberg.resting import Ground
 from twinlake.verify.code import GROUPS, WORKLOADS, explore, replay, sample, sweep
 
 #: Explored to the end in every run; the others take longer and are sampled by seed.
@@ -18,6 +20,7 @@ SMALL = (
     "restarts",
     "sync-append",
     "sync-update",
+    "sync-rest",
     "sync-sync",
 )
 #: Too many interleavings even for long runs.
@@ -90,6 +93,18 @@ def test_a_reader_is_not_stopped_by_a_clean_up_between_its_listing_and_its_reads
     assert ("read", "not there") in reads[2:]
     assert sum(action == "list_from" for action, _ in reads) == 2
     assert held.replies == {"w0": "committed 2", "w1": "committed 1"}
+
+
+def test_a_converter_goes_on_from_what_it_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, held = Ground.holds, []
+
+    def holds(self: Ground, *arguments: Any) -> bool:
+        held.append(real(self, *arguments))
+        return held[-1]
+
+    monkeypatch.setattr(Ground, "holds", holds)
+    assert explore("sync-rest").ok
+    assert any(held)
 
 
 def test_actors_do_what_their_workload_is_about() -> None:

@@ -199,6 +199,14 @@ def _conversions() -> Iterator[Workload]:
         actors=(("w0", Delete("b", 5)), ("converter", Sync())),
     )
     yield Workload(
+        name="sync-rest",
+        title="a converter goes on from the metadata that it made itself while an update comes in",
+        group="twin",
+        layout=face,
+        before=((Sync(), 20), (Append((("a", 8, "o"),)), 10)),
+        actors=(("w0", update), ("converter", Followed(Sync(), Sync()))),
+    )
+    yield Workload(
         name="sync-sync",
         title="two converters carry the same metadata on",
         group="twin",
