@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, AddFile
     from twinlake.log import Snapshot
+    from twinlake.storage import ObjectMeta
 
 __all__ = ["LogGap", "LogSource", "Version"]
 
@@ -47,6 +48,7 @@ class LogSource:
         self._store = snapshot.store
         self._location = location
         self._commits: dict[int, tuple[Action, ...]] = {}
+        self._heads: dict[int, ObjectMeta | None] = {}
 
     @property
     def version(self) -> int:
@@ -102,7 +104,7 @@ class LogSource:
 
     def mark(self, version: int) -> str:
         """What tells the commit of a version from another under its number; empty without one."""
-        found = self._store.head(commit_key(version))
+        found = self._head(version)
         return "" if found is None else f"{found.size}-{found.modified_ms}"
 
     def base(self, version: int) -> tuple[Version, Iterator[AddFile]]:
@@ -172,8 +174,13 @@ class LogSource:
             stamp = info.in_commit_timestamp
             if stamp is not None:
                 return stamp
-        found = self._store.head(commit_key(version))
+        found = self._head(version)
         return 0 if found is None else found.modified_ms
+
+    def _head(self, version: int) -> ObjectMeta | None:
+        if version not in self._heads:
+            self._heads[version] = self._store.head(commit_key(version))
+        return self._heads[version]
 
 
 def _row_id_mark(domains: Iterable[DomainMetadata]) -> int | None:
