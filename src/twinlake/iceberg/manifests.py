@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import sys
 import uuid
+from array import array
 from base64 import b64encode
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -181,25 +183,30 @@ def path_hashes(entries: Iterable[Entry]) -> PathHashes:
 class PathHashes:
     """Which paths a manifest may hold; never says no to one it holds.
 
-    The hashes are searched as they are written, for a table of many files has many of them.
+    A table of many files has many hashes, and every commit asks for some: eight letters are kept as
+    one number, which takes no more room and is compared without a call of Python.
     """
 
     __slots__ = ("_sorted",)
 
     def __init__(self, text: bytes) -> None:
-        self._sorted = text
+        self._sorted = _swapped(array("Q", text))
 
     def __contains__(self, hashed: bytes) -> bool:
-        places = range(0, len(self._sorted), _HASH_SIZE)
-        at = bisect_left(places, hashed, key=self._at)
-        return at < len(places) and self._at(places[at]) == hashed
-
-    def _at(self, place: int) -> bytes:
-        return self._sorted[place : place + _HASH_SIZE]
+        wanted = int.from_bytes(hashed)
+        at = bisect_left(self._sorted, wanted)
+        return at < len(self._sorted) and self._sorted[at] == wanted
 
     def to_text(self) -> str:
         """For the header of the manifest."""
-        return self._sorted.decode()
+        return _swapped(self._sorted[:]).tobytes().decode()
+
+
+def _swapped(numbers: array[int]) -> array[int]:
+    """Numbers whose order is that of their letters, the first of which weighs most; and back."""
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
 
 
 def read_path_hashes(live_files: int, read_range: Callable[[int, int], bytes]) -> PathHashes:
