@@ -336,7 +336,9 @@ class Protocol:
         auto = auto_enabled_features(metadata, result.feature_names)
         needed = dependency_closure(listed | auto)
         missing = needed - result.feature_names
-        manual = sorted(n for n in missing if FEATURES[n].auto and not FEATURES[n].existing)
+        # What a listed feature requires shuts nobody out: who knows the one knows the other.
+        new = missing - dependency_closure(listed)
+        manual = sorted(n for n in new if FEATURES[n].auto and not FEATURES[n].existing)
         if manual:
             _refuse_manual(manual, metadata)
         return strategy.extend(result, needed) if missing else result

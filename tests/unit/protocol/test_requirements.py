@@ -213,6 +213,12 @@ def test_timestamp_ntz_must_be_added_by_hand() -> None:
     assert Protocol(1, 2).upgraded_for(by_hand).is_supported("timestampNtz")
 
 
+def test_what_a_listed_feature_requires_is_added_without_a_word() -> None:
+    lacking = Protocol(3, 7, {"timestampNanos"}, {"timestampNanos"})
+    for metadata in (table({}), table({}, column("t", TIMESTAMP_NTZ))):
+        assert lacking.upgraded_for(metadata).is_supported("timestampNtz")
+
+
 def test_not_null_brings_invariants_on_both_kinds_of_table() -> None:
     metadata = table({}, StructField("a", INTEGER, nullable=False))
     assert Protocol(1, 1).upgraded_for(metadata) == Protocol(1, 2)
