@@ -172,7 +172,7 @@ def run_row(plan: Plan) -> list[CaseResult]:
         **alternate([ours, *[on_s3] * has_server], quiet, min(plan.runs, _FEW_RUNS)),
         **alternate([peer], quiet, _ONCE),
     }
-    what, rest = f"{many:,} conversions", "{} without bytes"
+    what = f"{many:,} conversions"
     rows = [
         _growth(what, _TWINLAKE, sizes, samples, bar=FLAT_BAR),
         _growth(
@@ -181,7 +181,7 @@ def run_row(plan: Plan) -> list[CaseResult]:
             sizes,
             samples,
             bar=OWN_FLAT_BAR,
-            metric=rest,
+            metric="{} without bytes",
         ),
     ]
     if has_server:

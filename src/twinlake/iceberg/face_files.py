@@ -66,7 +66,7 @@ class FaceFiles:
 
     def metadata_stamp(self, version: int) -> ObjectMeta | None:
         """The metadata file of a version as the store tells of it."""
-        return self.store.head(f"{FOLDER}/v{version}.metadata.json")
+        return self.store.head(_metadata_key(version))
 
     def made_anew(self) -> ObjectMeta | None:
         """What changes whenever somebody makes the face anew."""
@@ -83,7 +83,7 @@ class FaceFiles:
 
     def load(self, version: int) -> Face | None:
         """The face of a version; None where it is not there, or not whole."""
-        data = self._read(f"{FOLDER}/v{version}.metadata.json")
+        data = self._read(_metadata_key(version))
         if data is None:
             return None
         try:
@@ -137,7 +137,7 @@ class FaceFiles:
         The pointer goes back only from what it may not stay at: ``instead_of``.
         """
         version = metadata.delta_version
-        self.store.put(f"{FOLDER}/v{version}.metadata.json", *encode_metadata(metadata))
+        self.store.put(_metadata_key(version), *encode_metadata(metadata))
         self.point_to(version, instead_of=instead_of)
 
     def point_to(self, version: int, *, instead_of: int | None = None) -> None:
@@ -150,7 +150,7 @@ class FaceFiles:
         """Delete metadata files after a version: path readers would go on to them by number."""
         ahead = [number for number in self._versions() if number > version]
         if ahead and self.hint() == version:
-            self.store.delete([f"{FOLDER}/v{number}.metadata.json" for number in ahead])
+            self.store.delete([_metadata_key(number) for number in ahead])
 
     def listed(self) -> Iterator[ObjectMeta]:
         """All files of the face."""
@@ -179,3 +179,7 @@ class FaceFiles:
             if error.code is Code.STORAGE_NOT_FOUND:
                 return None
             raise
+
+
+def _metadata_key(version: int) -> str:
+    return f"{FOLDER}/v{version}.metadata.json"

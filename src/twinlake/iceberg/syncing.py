@@ -73,11 +73,11 @@ def sync(
     newest = files.newest()
     trust = _trust(check, newest, snapshot.version)
     ground = None if newest is None else _ground(files, newest, anew, trust=trust)
-    face = None if ground is None else ground.face
-    why = _unfit(face, newest, snapshot, source)
+    why = _unfit(ground.face if ground else None, newest, snapshot, source)
     if ground is not None and ground.published is None and not why:
         why = unsound(ground.face, files, check)
-    if ground is not None and face is not None and not why:
+    if ground is not None and not why:
+        face = ground.face
         if face.metadata.delta_version >= snapshot.version:
             return _as_it_is(face, files)
         try:
