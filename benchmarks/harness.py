@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -222,10 +223,17 @@ def measure(side: Side, plan: Plan, *, profile: str | None = None) -> Sample:
     with scratch_folder(plan.data) as scratch:
         spec = {**side.spec, "scratch": str(scratch), "profile": profile}
         command = [sys.executable, "-m", "benchmarks.worker", side.job, json.dumps(spec)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False
+        )
     if done.returncode:
         raise WrongResult(f"{side.name} failed:\n{done.stderr.strip()}")
     return Sample(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but modules are compiled once and not anew by every process, as with any user."""
+    return {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def rehearsed(sides: Sequence[Side], plan: Plan) -> tuple[Side, ...]:

@@ -92,6 +92,7 @@ def _rows(name: str, taken: Samples, start: float) -> tuple[Row, Row]:
         unit="s",
         ours=figure(_OURS, taken, _process),
         peer=figure(_THEIRS, taken, _process),
+        bar=BAR,
     )
     return searching, whole
 

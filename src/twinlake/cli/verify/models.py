@@ -134,8 +134,12 @@ def _typed(hint: Any) -> dict[str, Any]:
     return {"kind": item.__name__, "several": several, "optional": parts != [hint]}
 
 
-def _comments(owner: type) -> dict[str, str]:
-    """The ``#:`` comments above the fields of a class."""
+@cache
+def _comments(owner: type) -> Mapping[str, str]:
+    """The ``#:`` comments above the fields of a class.
+
+    Remembered, because most models share their ancestors and reading source takes long.
+    """
     try:
         lines = inspect.getsource(owner).splitlines()
     except (OSError, TypeError):
