@@ -127,6 +127,7 @@ def run_appends(plan: Plan) -> list[CaseResult]:
     ]
     samples = alternate(sides, plan)
     small, large = (figure(side.name, samples, _metric("conversion")) for side in sides)
+    cold = [figure(side.name, samples, _metric("cold conversion")) for side in sides]
     what = f"convert an append of {_APPENDED} files, {counts[1]:,}"
     return [
         CaseResult(
@@ -146,6 +147,13 @@ def run_appends(plan: Plan) -> list[CaseResult]:
                     ours=large,
                     peer=small,
                     limit=APPEND_LIMIT,
+                ),
+                Row(
+                    what=f"{what} over {counts[0]:,} files, nothing in memory: CPU time",
+                    unit="s",
+                    ours=cold[1],
+                    peer=cold[0],
+                    bar=SIZE_BAR,
                 ),
             ),
             notes=(

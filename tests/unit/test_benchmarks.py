@@ -27,7 +27,7 @@ BARS = {
     "footers": [],
     "import": [],
     "iceberg-first": [],
-    "iceberg-append": [1.5],
+    "iceberg-append": [1.5, 1.5],
     # On S3 where there is a server.
     "iceberg-commits": [1.5, 1.2, *[1.2] * (find_binary() is not None)],
     "iceberg-memory": [],
