@@ -93,6 +93,12 @@ def property_page() -> str:
             "kept as they are.",
             "",
             render_property_table().strip(),
+            "",
+            "`delta.universalFormat.config.iceberg.<name>` sets property `<name>` of the Iceberg",
+            "metadata. Values are checked. What the metadata says itself is refused: locations,",
+            "the name mapping, `format-version`, `gc.enabled`, and names that begin with `delta-`,",
+            "`delta.`, `twinlake.` or `encryption.`. `history.expire.max-snapshot-age-ms` may be",
+            "shorter than Delta's own retention, never longer.",
         ]
     )
 

@@ -72,6 +72,7 @@ def partition_matches(
 
     import pyarrow as pa
 
+    from twinlake.protocol import partition_zone
     from twinlake.schema import field_at, partition_array, physical_name
     from twinlake.schema.predicates import evaluate_on
 
@@ -82,7 +83,8 @@ def partition_matches(
             field = field_at(metadata.schema, (name,))
             stored = physical_name(field)
             texts = pa.array([add.partition_values.get(stored) for add in adds], pa.string())
-            arrays[(field.name,)] = partition_array(texts, field.type)
+            zone = partition_zone(metadata)
+            arrays[(field.name,)] = partition_array(texts, field.type, zone=zone)
         for part in narrowing:
             mask = evaluate_on(part, arrays, len(adds)).to_pylist()
             matches = [sofar and now is True for sofar, now in zip(matches, mask, strict=True)]

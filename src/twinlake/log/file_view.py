@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from twinlake.errors import Code, CorruptTable
 from twinlake.log.stats import StatsShape
+from twinlake.protocol import partition_zone
 from twinlake.schema import Struct, partition_array, physical_name, physical_schema
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ def partition_values(
     values: pa.ChunkedArray, metadata: Metadata, *, physical: bool = False
 ) -> pa.ChunkedArray:
     """The partition values, typed; by logical name, or by the name the log uses."""
-    name_of = _naming(metadata)
+    name_of, zone = _naming(metadata), partition_zone(metadata)
     fields, typed = [], []
     for name in metadata.partition_columns:
         field = metadata.schema.get(name)
         if field is None:
             raise _no_column(name, metadata)
-        array = partition_array(_looked_up(values, name_of(field)), field.type)
+        array = partition_array(_looked_up(values, name_of(field)), field.type, zone=zone)
         fields.append(pa.field(name_of(field) if physical else field.name, array.type))
         typed.append(array)
     if not fields:

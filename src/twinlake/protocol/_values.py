@@ -8,13 +8,26 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import tzinfo
 
-__all__ = ["boolean", "duration_ms", "integer", "json_object", "names", "one_of", "size", "text"]
+__all__ = [
+    "boolean",
+    "duration_ms",
+    "integer",
+    "json_object",
+    "names",
+    "one_of",
+    "size",
+    "text",
+    "time_zone",
+]
 
 _UNITS_US: Final = {
     "microsecond": 1,
@@ -27,6 +40,7 @@ _UNITS_US: Final = {
 }
 _TERM: Final = re.compile(r"([+-]?\d{1,18}(?:\.\d{1,9})?)\s+([a-z]+)")
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmgt]?)b?")
+_OFFSET: Final = re.compile(r"([+-])(\d\d):(\d\d)", re.ASCII)
 _LIMIT: Final = 2**63 - 1
 
 
@@ -118,6 +132,22 @@ def json_object(value: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("a JSON object")
     return found
+
+
+def time_zone(value: str) -> tzinfo:
+    """A time zone by its name or by its distance from UTC.
+
+    >>> time_zone("+05:30").utcoffset(None)
+    datetime.timedelta(seconds=19800)
+    """
+    offset = _OFFSET.fullmatch(value)
+    try:
+        if offset is not None:
+            span = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+            return timezone(-span if offset[1] == "-" else span)
+        return UTC if value in ("UTC", "Z") else ZoneInfo(value)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise ValueError("a time zone such as UTC, Europe/Berlin or +02:00") from None
 
 
 def text(value: str) -> str:

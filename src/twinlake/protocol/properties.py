@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from twinlake.errors import Code, UserError
 from twinlake.protocol import _values as as_
+from twinlake.protocol.iceberg_properties import (
+    COPY_ON_WRITE,
+    HISTORY_AGE,
+    ICEBERG_PREFIX,
+    iceberg_key,
+    iceberg_wishes,
+    wish_problem,
+)
 from twinlake.protocol.registry import FEATURES, find_feature
 from twinlake.protocol.triggers import CONSTRAINTS_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from datetime import tzinfo
 
     from twinlake.protocol.metadata import Metadata
 
@@ -27,13 +36,17 @@ __all__ = [
     "IGNORE_PROTOCOL_DEFAULTS",
     "MIN_READER_VERSION",
     "MIN_WRITER_VERSION",
+    "PARTITION_TIME_ZONE",
     "PROPERTIES",
     "Property",
     "canonical_key",
     "is_secret",
     "parse_properties",
+    "partition_zone",
     "property_value",
+    "refuse_iceberg_wishes",
     "render_property_table",
+    "snapshot_age_ms",
 ]
 
 T = TypeVar("T")
@@ -42,9 +55,11 @@ FEATURE_PREFIX: Final = "delta.feature."
 MIN_READER_VERSION: Final = "delta.minReaderVersion"
 MIN_WRITER_VERSION: Final = "delta.minWriterVersion"
 IGNORE_PROTOCOL_DEFAULTS: Final = "delta.ignoreProtocolDefaults"
+PARTITION_TIME_ZONE: Final = "twinlake.partitionTimeZone"
 MAX_VALUE_BYTES: Final = 1_000_000
 MAX_KEY_BYTES: Final = 4_096
 _DELTA: Final = "delta."
+_RETENTIONS: Final = ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +259,12 @@ _ROWS: Final[tuple[Property[Any], ...]] = (
         "Start a new table from (1, 1); steers the protocol, is not stored.",
     ),
     Property(
+        key=PARTITION_TIME_ZONE,
+        parse=as_.time_zone,
+        default="UTC",
+        description="The zone of partition timestamps that other writers spelt without one.",
+    ),
+    Property(
         key="twinlake.iceberg.sync",
         parse=as_.one_of("commit", "none"),
         default="none",
@@ -287,7 +308,8 @@ def canonical_key(key: str) -> str:
         return FEATURE_PREFIX + (feature.name if feature else name)
     if folded.startswith(CONSTRAINTS_PREFIX):
         return CONSTRAINTS_PREFIX + key[len(CONSTRAINTS_PREFIX) :]
-    return key
+    wish = iceberg_key(key)
+    return key if wish is None else ICEBERG_PREFIX + wish
 
 
 def property_value(metadata: Metadata, key: str) -> Any:
@@ -298,6 +320,17 @@ def property_value(metadata: Metadata, key: str) -> Any:
     10
     """
     return PROPERTIES[key].value(metadata)
+
+
+def partition_zone(metadata: Metadata) -> tzinfo:
+    """The zone of partition timestamps of the table that do not say theirs.
+
+    >>> from twinlake.protocol import Metadata
+    >>> partition_zone(Metadata())
+    datetime.timezone.utc
+    """
+    zone: tzinfo = property_value(metadata, PARTITION_TIME_ZONE)
+    return zone
 
 
 def parse_properties(properties: Mapping[str, object]) -> dict[str, str]:
@@ -321,6 +354,47 @@ def parse_properties(properties: Mapping[str, object]) -> dict[str, str]:
     if problems:
         _refuse(problems)
     return result
+
+
+def snapshot_age_ms(metadata: Metadata) -> int:
+    """How long Delta promises to keep a version whole: its files, and the log that tells of it."""
+    return min(int(property_value(metadata, name)) for name in _RETENTIONS)
+
+
+def refuse_iceberg_wishes(metadata: Metadata, given: Iterable[str]) -> None:
+    """Refuse what the keys given ask of the Iceberg side and the table cannot keep.
+
+    The metadata is that with the keys set.
+    """
+    wishes = iceberg_wishes(metadata.configuration)
+    longest = snapshot_age_ms(metadata)
+    is_v2 = any(metadata.flag(f"delta.enableIcebergCompatV{version}") for version in (1, 2))
+    problems = []
+    for key in given:
+        name = iceberg_key(key)
+        value = wishes.get(name) if name is not None else None
+        if name is None or value is None:
+            continue
+        if name == HISTORY_AGE and int(value) > longest:
+            problems.append(
+                _Problem(
+                    key,
+                    f"must be at most {longest}, not {value}: Delta keeps files and history no "
+                    "longer",
+                    fix=f"Raise {' and '.join(_RETENTIONS)} first.",
+                )
+            )
+        wanted = COPY_ON_WRITE.get(name)
+        if is_v2 and wanted not in (None, value.lower()):
+            problems.append(
+                _Problem(
+                    key,
+                    f"must be {wanted} in format version 2, whose delete files Delta cannot have",
+                    fix=f"Set it to {wanted}, or promise icebergCompatV3.",
+                )
+            )
+    if problems:
+        _refuse(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +440,10 @@ def _check(key: str, value: str | None, raw: object) -> _Problem | None:
     if key.startswith(CONSTRAINTS_PREFIX):
         bad = not key.removeprefix(CONSTRAINTS_PREFIX).strip() or not value.strip()
         return _Problem(shown, "needs a name and an expression") if bad else None
+    name = iceberg_key(key)
+    if name is not None:
+        text = wish_problem(name, value)
+        return _Problem(shown, text, fix="Leave it out, or correct it.") if text else None
     known = PROPERTIES.get(key)
     if known is None:
         return _unknown(shown)

@@ -95,6 +95,8 @@ from twinlake.schema.metadata_keys import (
 )
 from twinlake.schema.parquet_nodes import ParquetNode, Repetition, walk_nodes
 from twinlake.schema.partition_values import (
+    has_zone,
+    is_binary_text,
     parse_partition_value,
     partition_array,
     render_partition_value,
@@ -233,7 +235,9 @@ __all__ = [
     "field_id",
     "field_to_arrow",
     "from_arrow",
+    "has_zone",
     "highest_id",
+    "is_binary_text",
     "is_partition_only",
     "logical_path",
     "map_fields",

@@ -2,7 +2,8 @@
 
 Delta protocol, Partition Value Serialization. None and the empty string both mean null. Timestamps
 come as ISO instants or without a zone, in which case the writer's zone (an argument here, UTC
-unless told) decides. Binary values are texts whose characters are the bytes.
+unless told) decides. Binary values are the texts whose UTF-8 form they are, as Delta Spark has it;
+other bytes have no text that gives them back.
 """
 
 from __future__ import annotations
@@ -39,7 +40,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["parse_partition_value", "partition_array", "render_partition_value"]
+__all__ = [
+    "has_zone",
+    "is_binary_text",
+    "parse_partition_value",
+    "partition_array",
+    "render_partition_value",
+]
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -103,6 +110,29 @@ def render_partition_value(value: Any, kind: DataType) -> str | None:
             fix=f"Give a Python value that fits {kind}.",
             fields={"type": str(kind)},
         ) from cause
+
+
+def has_zone(text: str) -> bool:
+    """Whether the text of a timestamp says in which zone it is meant.
+
+    >>> has_zone("2024-01-31T12:00:00Z"), has_zone("2024-01-31 12:00:00")
+    (True, False)
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    return match is not None and match[8] is not None
+
+
+def is_binary_text(value: bytes) -> bool:
+    r"""Whether bytes can be a partition value: those that are not UTF-8 have no text in the log.
+
+    >>> is_binary_text("ü".encode()), is_binary_text(b"\xff")
+    (True, False)
+    """
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def partition_array(
@@ -335,17 +365,23 @@ def _render_local(value: Any, _kind: DataType) -> str:
 
 
 def _parse_binary(text: str, _kind: DataType, _zone: tzinfo) -> bytes:
-    try:
-        return text.encode("latin-1")
-    except UnicodeEncodeError:
-        # No byte has such a character: the writer decoded its bytes as UTF-8.
-        return text.encode()
+    return text.encode()
 
 
 def _render_binary(value: Any, _kind: DataType) -> str:
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError("not bytes")
-    return bytes(value).decode("latin-1")
+    plain = bytes(value)
+    if not is_binary_text(plain):
+        # Delta Spark puts a replacement character for them, and other bytes come back.
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"{plain[:50]!r} cannot be a partition value.",
+            why="The log holds partition values as texts, and these bytes are not valid UTF-8.",
+            fix="Partition by another column, for instance by the bytes in hexadecimal.",
+            fields={"type": "binary", "value": plain[:500].hex()},
+        )
+    return plain.decode()
 
 
 def _render_string(value: Any, _kind: DataType) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twinlake.commit import Operation, OperationName
 from twinlake.compat import completed
 from twinlake.errors import Code, UserError
-from twinlake.protocol import canonical_key, parse_properties
+from twinlake.protocol import canonical_key, parse_properties, refuse_iceberg_wishes
 from twinlake.schema import (
     Struct,
     add_column,
@@ -73,8 +73,10 @@ def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alte
             delta_class="DELTA_ADD_CONSTRAINTS",
             fields={"keys": constraints},
         )
+    asked = metadata.with_configuration(parsed)
+    refuse_iceberg_wishes(asked, parsed)
     return Alteration(
-        completed(metadata, metadata.with_configuration(parsed), given=parsed),
+        completed(metadata, asked, given=parsed),
         _operation(OperationName.SET_TBLPROPERTIES, properties=dict(sorted(parsed.items()))),
     )
 

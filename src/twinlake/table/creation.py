@@ -10,7 +10,7 @@ from twinlake.actions import DomainMetadata
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import completed
 from twinlake.errors import Code, UserError
-from twinlake.protocol import Metadata, parse_properties
+from twinlake.protocol import Metadata, parse_properties, refuse_iceberg_wishes
 from twinlake.schema import (
     Struct,
     check_schema,
@@ -111,6 +111,7 @@ def new_metadata(
         configuration=parsed,
         created_time=runtime.clock.now_ms(),
     )
+    refuse_iceberg_wishes(asked, parsed)
     metadata = completed(None, asked)
     if replaces is not None:
         metadata = with_mapping_of(replaces, metadata)

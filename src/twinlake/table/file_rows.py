@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.protocol import partition_zone
 from twinlake.schema import (
     Array,
     ColumnMappingMode,
@@ -72,10 +73,10 @@ class FileRows:
         return () if add.deletion_vector is None else read_dv(self.store, add.deletion_vector)
 
     def _partition(self, add: AddFile) -> Row:
-        columns = self.metadata.partition_columns
+        columns, zone = self.metadata.partition_columns, partition_zone(self.metadata)
         return {
             column.name: parse_partition_value(
-                add.partition_values.get(physical_name(column)), column.type
+                add.partition_values.get(physical_name(column)), column.type, zone=zone
             )
             for column in self.metadata.schema
             if column.name in columns

@@ -24,7 +24,7 @@ from twinlake.iceberg.schemas import leaves
 from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
 from twinlake.log import CACHE
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
-from twinlake.protocol import Metadata
+from twinlake.protocol import ICEBERG_PREFIX, Metadata, is_kept_for_iceberg
 from twinlake.runtime import RandomIds, Runtime, engine_for
 from twinlake.schema import (
     MAX_COLUMN_ID_KEY,
@@ -52,12 +52,9 @@ _WRITER: Final = "delta.enableIcebergWriterCompatV1"
 _VECTORS: Final = "delta.enableDeletionVectors"
 _WIDENING: Final = "delta.enableTypeWidening"
 _TIMES: Final = "delta.enableInCommitTimestamps"
-_PREFIX: Final = "delta.universalFormat.config.iceberg."
 _NAMESPACE: Final = uuid.UUID("3b6f0a7e-92f1-5c1c-8f5e-7a2d3a4f9c10")
 _PROMISES: Final = ((_WRITER, _V2), (_V2,), ())
 """What is promised about Iceberg, the most first."""
-#: Settings of the old metadata that would be wrong beside the new one.
-_NOT_KEPT: Final = frozenset({"schema.name-mapping.default", "write.metadata.path"})
 _OPERATIONS: Final[Mapping[str, str]] = {
     "append": OperationName.WRITE,
     "delete": OperationName.DELETE,
@@ -340,9 +337,10 @@ class _Writing:
         if self.history.is_widened:
             flags[_WIDENING] = "true"
         kept = {
-            f"{_PREFIX}{key}": str(value)
+            f"{ICEBERG_PREFIX}{key}": str(value)
             for key, value in source.properties.items()
-            if key not in _NOT_KEPT
+            # Settings of the old metadata that would be wrong beside the new one.
+            if not is_kept_for_iceberg(key)
         }
         partitions = tuple(column.name for column in self._partitions(schema))
         metadata = Metadata(

@@ -11,6 +11,7 @@ from twinlake.iceberg.bound_decoding import decode_bound
 from twinlake.iceberg.facts import file_location
 from twinlake.iceberg.schemas import leaves
 from twinlake.iceberg.single_values import plain_value
+from twinlake.protocol import partition_zone
 from twinlake.schema import (
     Array,
     Decimal,
@@ -137,7 +138,8 @@ class VersionCheck:
         if column is None:
             return
         text = add.partition_values.get(physical_name(column))
-        said = plain_value(parse_partition_value(text, column.type))
+        zone = partition_zone(self._delta.metadata)
+        said = plain_value(parse_partition_value(text, column.type, zone=zone))
         source = field_id(column)
         found = file.partition.get(source, "no value") if source is not None else "no value"
         if not _same(said, found):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from twinlake.errors import Code, UserError
@@ -13,6 +15,7 @@ from twinlake.protocol import (
     is_secret,
     is_steering_key,
     parse_properties,
+    partition_zone,
     property_value,
     render_property_table,
     strip_steering,
@@ -37,6 +40,11 @@ DAY = 86_400_000
         ),
         ({"owner": "", "x.Y": "z"}, {"owner": "", "x.Y": "z"}),
         ({"twinlake.note": "x"}, {"twinlake.note": "x"}),
+        (
+            {"twinlake.partitiontimezone": "Europe/Berlin"},
+            {"twinlake.partitionTimeZone": "Europe/Berlin"},
+        ),
+        ({"twinlake.partitionTimeZone": "-03:30"}, {"twinlake.partitionTimeZone": "-03:30"}),
         (
             {"delta.logRetentionDuration": " interval 1 day "},
             {"delta.logRetentionDuration": " interval 1 day "},
@@ -76,6 +84,12 @@ def test_accepted(given: dict[str, object], stored: dict[str, str]) -> None:
         ("delta.universalFormat.enabledFormats", "iceberg,paper"),
         ("delta.targetFileSize", "huge"),
         ("delta.minReaderVersion", "two"),
+        ("twinlake.partitionTimeZone", "Europe/Atlantis"),
+        ("twinlake.partitionTimeZone", "../UTC"),
+        ("twinlake.partitionTimeZone", "+24:00"),
+        ("twinlake.partitionTimeZone", " UTC"),
+        ("twinlake.partitionTimeZone", "+2"),
+        ("twinlake.partitionTimeZone", ""),
         ("delta.constraints.", "a > 0"),
         ("delta.constraints.c", " "),
         ("delta.feature.rowTracking", "maybe"),
@@ -143,6 +157,22 @@ def test_all_problems_are_told_at_once() -> None:
 def test_durations(text: str, milliseconds: int) -> None:
     key = "delta.logRetentionDuration"
     assert property_value(Metadata(configuration={key: text}), key) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("stored", "hours"),
+    [
+        ({}, 0),
+        ({"twinlake.partitionTimeZone": "Z"}, 0),
+        ({"twinlake.partitionTimeZone": "America/New_York"}, -5),
+        ({"twinlake.partitionTimeZone": "+03:00"}, 3),
+        ({"twinlake.partitionTimeZone": "nowhere"}, 0),
+    ],
+    ids=str,
+)
+def test_zone_of_partition_timestamps(stored: dict[str, str], hours: int) -> None:
+    zone = partition_zone(Metadata(configuration=stored))
+    assert datetime(2024, 1, 31, tzinfo=zone).utcoffset() == timedelta(hours=hours)
 
 
 def test_values_in_force() -> None:

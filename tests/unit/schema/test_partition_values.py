@@ -12,11 +12,14 @@ import pytest
 
 from twinlake.errors import Code, CorruptTable, UserError
 from twinlake.schema import (
+    BINARY,
     HIVE_NULL,
     INTEGER,
     STRING,
     TIMESTAMP,
     escape_path_name,
+    has_zone,
+    is_binary_text,
     parse_partition_path,
     parse_partition_value,
     parse_type,
@@ -48,7 +51,7 @@ NOON = datetime(2024, 1, 31, 12, 0, 0, 500, tzinfo=UTC)
         ("2024-01-31", "TIMESTAMP", datetime(2024, 1, 31, tzinfo=UTC)),
         ("2024-01-31 12:00:00", "TIMESTAMP_NTZ", datetime(2024, 1, 31, 12)),
         ("2024-01-31T12:00:00.000001", "TIMESTAMP_NTZ", datetime(2024, 1, 31, 12, 0, 0, 1)),
-        ("\x01\x02ÿ", "BINARY", b"\x01\x02\xff"),
+        ("\x01\x02ü", "BINARY", b"\x01\x02\xc3\xbc"),
         ("€", "BINARY", "€".encode()),
         (HIVE_NULL, "STRING", HIVE_NULL),
         ("", "STRING", None),
@@ -79,7 +82,8 @@ def test_strings_become_values_one_by_one_and_as_a_column(
         (NOON.astimezone(timezone(timedelta(hours=5))), "TIMESTAMP", "2024-01-31T12:00:00.000500Z"),
         (datetime(2024, 1, 31, 12), "TIMESTAMP_NTZ", "2024-01-31 12:00:00"),
         (date(5, 1, 2), "DATE", "0005-01-02"),
-        (b"\x00\xff", "BINARY", "\x00ÿ"),
+        (b"\x00\xc3\xbc", "BINARY", "\x00ü"),
+        (memoryview("😀".encode()), "BINARY", "😀"),
         ("", "STRING", None),
         (b"", "BINARY", None),
         (None, "INT", None),
@@ -145,6 +149,35 @@ def test_bad_strings_are_named(text: str, kind: str) -> None:
 def test_values_of_the_wrong_kind_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(UserError):
         render_partition_value(value, parse_type(kind))
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xff", b"a\xc3", b"\xed\xa0\x80", bytearray(b"\xc0\x80")], ids=repr
+)
+def test_bytes_that_no_text_gives_back_are_refused(value: bytes) -> None:
+    with pytest.raises(UserError) as caught:
+        render_partition_value(value, BINARY)
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    assert caught.value.fields == {"type": "binary", "value": bytes(value).hex()}
+    assert "UTF-8" in caught.value.why
+    assert "hexadecimal" in caught.value.fix
+    assert not is_binary_text(bytes(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-01-31T12:00:00Z", True),
+        ("2024-01-31 12:00:00.5 +02:00", True),
+        ("2024-01-31T12:00:00-0530", True),
+        ("2024-01-31 12:00:00", False),
+        ("2024-01-31T12:00", False),
+        ("2024-01-31", False),
+        ("noon", False),
+    ],
+)
+def test_texts_say_whether_they_have_a_zone(text: str, expected: bool) -> None:
+    assert has_zone(text) is expected
 
 
 @pytest.mark.parametrize("kind", ["ARRAY<INT>", "VARIANT", "VOID", "INTERVAL DAY"])

@@ -470,6 +470,32 @@ def test_the_empty_text_is_no_partition_of_delta(catalog: SqlCatalog) -> None:
     assert "empty text" in problem
 
 
+@pytest.mark.parametrize("value", [b"", b"\xff", b"\xed\xa0\x80"], ids=repr)
+def test_bytes_without_a_text_are_no_partition_of_delta(catalog: SqlCatalog, value: bytes) -> None:
+    spec = PartitionSpec(PartitionField(10, 1000, IdentityTransform(), "raw"))
+    table = catalog.create_table("d.t", ALL_TYPES, partition_spec=spec)
+    append(table, {**row(1), "raw": value})
+    (problem,) = refusal(table.metadata_location)
+    assert ("not UTF-8" if value else "empty text") in problem
+    assert not (folder_of(table) / "_delta_log").exists()
+
+
+def test_partitions_by_bytes_and_by_a_float_that_was_widened(catalog: SqlCatalog) -> None:
+    """The text of the float 0.1 is another double once the column holds doubles."""
+    fields = [(5, "small"), (10, "raw")]
+    spec = PartitionSpec(*(PartitionField(n, 995 + n, IdentityTransform(), c) for n, c in fields))
+    table = catalog.create_table("d.t", ALL_TYPES, partition_spec=spec)
+    append(table, {**row(1), "small": 0.1, "raw": "ü".encode()})
+    append(table, {**row(2), "small": 0.5, "raw": "€😀".encode()})
+    with table.update_schema() as update:
+        update.update_column("small", DoubleType())
+    append(table, {**row(3), "small": 0.1, "raw": b"\x00"})
+
+    result = import_and_compare(table)
+
+    assert verify_twin(result.table, rows=True).findings == ()
+
+
 def test_history_begins_after_what_cannot_be_said(catalog: SqlCatalog) -> None:
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"))
     table = catalog.create_table("d.t", ALL_TYPES, partition_spec=spec)

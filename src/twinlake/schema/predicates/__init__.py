@@ -21,6 +21,7 @@ from twinlake.schema.predicates.expressions import (
     Opaque,
     Or,
     StartsWith,
+    Value,
     is_exact,
     is_partition_only,
     split_conjuncts,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from twinlake.schema.types import ColumnPath, Struct
+    from twinlake.schema.types import ColumnPath, DataType, Struct
 
 __all__ = [
     "And",
@@ -51,6 +52,7 @@ __all__ = [
     "evaluate_on",
     "is_exact",
     "is_partition_only",
+    "parse_constant",
     "parse_predicate",
     "prune",
     "split_conjuncts",
@@ -69,6 +71,22 @@ def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) 
     from twinlake.schema.predicates import parsing
 
     return parsing.parse_predicate(text, schema, timezone=timezone)
+
+
+def parse_constant(text: str, kind: DataType, *, timezone: dt.tzinfo = dt.UTC) -> Value:
+    """The value of a type that ``text`` spells; None for null and for what is no constant.
+
+    What the type cannot hold without a loss is no constant of it.
+
+    >>> from twinlake.schema.types import DATE
+    >>> parse_constant("CAST('2024-02-29' AS DATE)", DATE)
+    datetime.date(2024, 2, 29)
+    >>> parse_constant("current_date()", DATE) is None
+    True
+    """
+    from twinlake.schema.predicates import parsing
+
+    return parsing.parse_constant(text, kind, timezone=timezone)
 
 
 def evaluate_on(expr: Expr, columns: Mapping[ColumnPath, pa.Array], n: int) -> pa.BooleanArray:

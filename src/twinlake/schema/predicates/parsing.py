@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from twinlake.errors import UserError
 from twinlake.schema.paths import resolve_path
 from twinlake.schema.predicates.constants import (
     Constant,
@@ -39,6 +40,7 @@ from twinlake.schema.predicates.expressions import (
     Op,
     Opaque,
     StartsWith,
+    Value,
     all_of,
     any_of,
 )
@@ -75,9 +77,10 @@ if TYPE_CHECKING:
     _Condition = Callable[["_Reader", exp.Expr], Expr | None]
     _Read = Callable[["_Reader", exp.Expr], Constant | None]
 
-__all__ = ["parse_predicate"]
+__all__ = ["parse_constant", "parse_predicate"]
 
 _MAX_LENGTH: Final = 1_000_000
+_NUMBERS: Final = frozenset((Domain.INTEGRAL, Domain.FLOATING, Domain.DECIMAL))
 _PREFIX_PATTERN: Final = re.compile(r"([^%_]*)%+", re.DOTALL)
 
 
@@ -92,6 +95,21 @@ def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) 
         return _Reader(text, schema, timezone).condition(parse_condition(text))
     except RecursionError as error:
         raise invalid_predicate(text, "It is nested too deeply.") from error
+
+
+def parse_constant(text: str, kind: DataType, *, timezone: dt.tzinfo = dt.UTC) -> Value:
+    """The value of a type that ``text`` spells; None for null and for what is no constant.
+
+    What the type cannot hold without a loss is no constant of it.
+    """
+    try:
+        found = _Reader(text, Struct(()), timezone).constant(parse_condition(text))
+        if found is not None and found.kind is Kind.STRING and domain_of(kind) in _NUMBERS:
+            found = number(str(found.value).strip())
+        value = None if found is None else cast_constant(found, kind, timezone)
+    except (UserError, RecursionError, ValueError, decimal.InvalidOperation):
+        return None
+    return None if value is None else value.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.commit.plans.figures import total_size
 from twinlake.commit.readset import ReadSet
+from twinlake.protocol import partition_zone
 from twinlake.schema import parse_partition_value, physical_name
 from twinlake.schema.predicates.expressions import (
     Column,
@@ -71,7 +72,8 @@ def _values(file: AddFile, metadata: Metadata) -> tuple[object, ...]:
         field = metadata.schema.get(name)
         if field is not None:
             stored = name if metadata.column_mapping_mode == "none" else physical_name(field)
-            found.append(parse_partition_value(file.partition_values.get(stored), field.type))
+            text = file.partition_values.get(stored)
+            found.append(parse_partition_value(text, field.type, zone=partition_zone(metadata)))
     return tuple(found)
 
 

@@ -56,13 +56,16 @@ class WriteTask:
         """One row a file: the add action as JSON, and which attempt of the task wrote it."""
         from pyspark import TaskContext
 
+        from twinlake.spark.errors import carrying_errors
+
         context = TaskContext.get()
         task, attempt, tries = (
             (context.partitionId(), context.taskAttemptId(), context.attemptNumber())
             if context is not None
             else (0, 0, 0)
         )
-        adds = self.write(batches, task=task, attempt=attempt)
+        with carrying_errors():
+            adds = self.write(batches, task=task, attempt=attempt)
         if adds:
             lines = [msgspec.json.encode(add).decode() for add in adds]
             yield pa.record_batch(

@@ -225,16 +225,18 @@ class _Job:
         """For each column of the table its value in these files if it is a partition column."""
         import pyarrow as pa
 
+        from twinlake.protocol import partition_zone
         from twinlake.schema import partition_array
 
-        values = files[0].partition_values
+        values, zone = files[0].partition_values, partition_zone(self.before)
         found: list[Any] = []
         for field in self.before.schema:
             if not self._is_partition(field):
                 found.append(None)
                 continue
             text = values.get(_stored_name(self.before, field))
-            found.append(partition_array(pa.array([text], pa.string()), field.type)[0])
+            texts = pa.array([text], pa.string())
+            found.append(partition_array(texts, field.type, zone=zone)[0])
         return found
 
     def write_frame(
