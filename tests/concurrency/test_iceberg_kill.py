@@ -212,11 +212,13 @@ def test_killed_conversions_are_repaired_and_readers_never_notice(tmp_path: Path
     folder, report = tmp_path / "t", tmp_path / "report"
     table = append(twin(folder, "id LONG", properties=V2), folder, [{"id": 0}])
     table.iceberg.sync()
-    dice, stop, mended, seen = random.Random(KILLS), event(), 0, set[str]()
+    dice, stop, seen = random.Random(KILLS), event(), set[str]()
+    kills, mended = 0, 0
     reader = spawn(follow_pointer, str(folder), str(report), stop)
     try:
-        for number in range(KILLS):
-            ready = tmp_path / f"ready-{number}"
+        # A kill can come between two conversions; more of them make up for it.
+        while kills < KILLS or (mended * 2 < KILLS and kills < 4 * KILLS):
+            ready = tmp_path / f"ready-{kills}"
             writer = spawn(commit_and_convert, str(folder), str(ready))
             deadline = time.monotonic() + 120
             while not ready.exists():
@@ -228,6 +230,7 @@ def test_killed_conversions_are_repaired_and_readers_never_notice(tmp_path: Path
             os.kill(writer.pid, signal.SIGKILL)
             writer.join(60)
             assert writer.exitcode == -signal.SIGKILL
+            kills += 1
             table = Table.open(folder, durable=False)
             mended += table.iceberg.lag.versions > 0
             table.iceberg.sync()
@@ -246,8 +249,8 @@ def test_killed_conversions_are_repaired_and_readers_never_notice(tmp_path: Path
     shutil.rmtree(folder / "_iceberg")
     table.iceberg.sync()
     assert (logical(folder), ids(folder)) == (before, rows)
-    # The dice let some of them die before they were done, or nothing was tested.
-    assert mended
+    # Half of them, at least, died with a version that was not converted yet.
+    assert mended * 2 >= KILLS, f"{mended} of {kills} left something to repair"
 
 
 def _delta_rows(table: Table) -> list[dict[str, Any]]:

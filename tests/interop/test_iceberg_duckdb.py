@@ -1,9 +1,11 @@
-"""DuckDB's ``iceberg_scan`` on tables of ours: the rows of our Delta reader, at every version."""
+"""DuckDB's ``iceberg_scan`` on tables of ours: the rows of our Delta reader, at every version.
+
+Against the rows of Delta Spark it is held in the tests of Iceberg Spark, on the same tables.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-import importlib.util
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -12,48 +14,24 @@ from typing import Any
 import pytest
 
 from tests.support.data_files import append
+from tests.support.iceberg_duckdb import connect, scanned
 from tests.support.iceberg_faces import V2, V3, as_text, hide, opened, remove_files, twin
 from tests.support.local_engine import rows_of
 from tests.support.not_run import not_run
+from tests.unit.iceberg.test_types import VALUES
 from twinlake.iceberg import sync
 from twinlake.table import Table
 
 NAN = float("nan")
-REQUIRED_BY = "TWINLAKE_REQUIRE_INTEROP"
-
-
-def _extension(name: str, version: str) -> Path | None:
-    """The file of an extension that came as a Python package, for this version of DuckDB."""
-    found = importlib.util.find_spec(f"duckdb_extension_{name}")
-    if found is None or found.submodule_search_locations is None:
-        return None
-    folder = Path(next(iter(found.submodule_search_locations)))
-    path = folder / "extensions" / f"v{version}" / f"{name}.duckdb_extension"
-    return path if path.exists() else None
 
 
 @pytest.fixture(scope="module")
 def duck() -> Iterator[Any]:
-    duckdb = pytest.importorskip("duckdb")
-    paths = [_extension(name, duckdb.__version__) for name in ("avro", "iceberg")]
-    if None in paths:
-        not_run(
-            f"DuckDB {duckdb.__version__} has no Iceberg extension here; "
-            "install duckdb-extension-avro and duckdb-extension-iceberg of the same version",
-            required_by=REQUIRED_BY,
-        )
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    for path in paths:
-        connection.execute(f"LOAD '{path}'")
-    yield connection
-    connection.close()
-
-
-def scanned(duck: Any, folder: Path, snapshot: int | None = None, where: str = "true") -> list[str]:
-    option = "" if snapshot is None else f", snapshot_from_id={snapshot}"
-    query = f"SELECT * FROM iceberg_scan('{folder}/_iceberg'{option}) WHERE {where}"
-    return as_text(duck.execute(query).to_arrow_table().to_pylist())
+    found = connect()
+    if isinstance(found, str):
+        not_run(found, required_by="TWINLAKE_REQUIRE_INTEROP")
+    yield found
+    found.close()
 
 
 def same(duck: Any, table: Table, folder: Path) -> None:
@@ -108,6 +86,20 @@ def test_types_and_predicates(duck: Any, tmp_path: Path) -> None:
     for where, ids in wanted.items():
         query = f"SELECT id FROM iceberg_scan('{tmp_path}/_iceberg') WHERE {where}"
         assert {found for (found,) in duck.execute(query).fetchall()} == ids, where
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_partitions_of_every_type(duck: Any, tmp_path: Path, kind: str) -> None:
+    table = twin(tmp_path, f"id INT, v {kind}", "v")
+    for at, value in enumerate([*VALUES[kind], None]):
+        table = append(table, tmp_path, [{"id": at, "v": value}], [{"id": -at, "v": value}])
+
+    same(duck, table, tmp_path)
+
+    rows = rows_of(table.snapshot)
+    without = [row for row in rows if row["v"] is None]
+    assert scanned(duck, tmp_path, where="v IS NULL") == as_text(without)
+    assert len(scanned(duck, tmp_path, where="v IS NOT NULL")) == len(rows) - len(without)
 
 
 def test_changes_of_schema_and_files(duck: Any, tmp_path: Path) -> None:

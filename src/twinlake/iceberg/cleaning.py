@@ -2,16 +2,19 @@
 
 A metadata file stays for a while after the next one came, so that whoever opened it, or a catalog
 that points to it still, finds it and all it names. Then it goes, with what only it could reach.
+Whatever a file says, nothing is deleted but what has the name and the place of a file of the face.
 """
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from twinlake.errors import StorageError
+from twinlake.iceberg.face_files import FOLDER
 from twinlake.iceberg.manifest_lists import read_manifest_list
 from twinlake.iceberg.manifests import Content, DamagedFile, read_manifest
 from twinlake.iceberg.metadata_file import MetadataLogEntry
@@ -28,10 +31,15 @@ __all__ = ["LEFTOVERS", "clean_up", "only_before", "sweep", "with_log"]
 #: Iceberg's property, and its default, for how many earlier metadata files stay.
 _KEPT_PROPERTY: Final = "write.metadata.previous-versions-max"
 _KEPT: Final = 100
+_COUNT: Final = re.compile(r"[1-9][0-9]{0,9}")
 #: The property that names files which no metadata file has ever named, to go with the one it is in.
 LEFTOVERS: Final = "twinlake.leftovers"
 #: What nothing reaches is deleted when it is so old that nobody can be at work on it.
 _ORPHAN_AGE_MS: Final = 24 * 60 * 60 * 1000
+#: Ours are all in one folder, with plain names.
+_OWN: Final = re.compile(
+    rf"{re.escape(FOLDER)}/[A-Za-z0-9][A-Za-z0-9._-]*\.(?:metadata\.json|avro|puffin)"
+)
 
 
 def with_log(
@@ -46,7 +54,7 @@ def with_log(
     entry = MetadataLogEntry(timestamp_ms=before.last_updated_ms, metadata_file=location)
     log = (*(e for e in before.metadata_log if e.metadata_file != location), entry)
     wanted = metadata.properties.get(_KEPT_PROPERTY, "")
-    kept = log[-max(1, int(wanted) if wanted.isdigit() else _KEPT) :]
+    kept = log[-(int(wanted) if _COUNT.fullmatch(wanted) else _KEPT) :]
     return msgspec.structs.replace(metadata, metadata_log=kept), log[: -len(kept)]
 
 
@@ -61,10 +69,16 @@ def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files:
             if old is not None:
                 gone = only_before(_oldest(metadata, files), old.snapshots(), files)
                 left = old.properties.get(LEFTOVERS, "")
-                files.delete([*gone, *left.splitlines()])
-            files.delete([entry.metadata_file])
+                _delete([*gone, *left.splitlines()], files)
+            _delete([entry.metadata_file], files)
     except (StorageError, DamagedFile, msgspec.DecodeError):
         return
+
+
+def _delete(locations: Iterable[str], files: FaceFiles) -> None:
+    """Delete files of the face; what is none of it stays, whoever names it."""
+    keys = (files.key_of(location) for location in locations)
+    files.delete([key for key in keys if _OWN.fullmatch(key)])
 
 
 def _has_expired(metadata: TableMetadata) -> bool:
@@ -129,7 +143,7 @@ def sweep(metadata: TableMetadata, written: Iterable[str], files: FaceFiles) -> 
     own = files.metadata_location(metadata.delta_version)
     needed = {files.key_of(location) for location in (*written, own)}
     try:
-        listed = [item for item in files.listed() if item.key.endswith(_ENDINGS)]
+        listed = [item for item in files.listed() if _OWN.fullmatch(item.key)]
         now = next((item.modified_ms for item in listed if item.key == files.key_of(own)), 0)
         gone = [
             item.key
@@ -141,6 +155,3 @@ def sweep(metadata: TableMetadata, written: Iterable[str], files: FaceFiles) -> 
         # Some may be gone.
         return True
     return bool(gone)
-
-
-_ENDINGS: Final = (".metadata.json", ".avro", ".puffin")

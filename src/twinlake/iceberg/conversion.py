@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from twinlake.iceberg.expiry import REMOVAL, removal_ms
 from twinlake.iceberg.face import Face
 from twinlake.iceberg.manifest_lists import manifest_row, write_manifest_list
 from twinlake.iceberg.manifest_reading import Manifests
@@ -24,7 +25,7 @@ from twinlake.iceberg.manifests import (
     path_hash,
     write_manifest,
 )
-from twinlake.iceberg.metadata_building import next_metadata, next_row_id
+from twinlake.iceberg.metadata_building import moment_of, next_metadata, next_row_id
 from twinlake.iceberg.metadata_file import SnapshotEntry
 from twinlake.iceberg.operations import FileChanges, snapshot_summary
 from twinlake.iceberg.work import Work
@@ -88,6 +89,7 @@ class Conversion:
     def begin(self, commit: Commit, adds: Iterable[AddFile], executor: Executor) -> None:
         """Start a face with a version as if all its files had come in with it."""
         own = Work(commit, (), self._manifests)
+        self._manifests.learn(commit.layout.spec)
         task = _WriteFiles(commit, self._manifests.files)
         rows: list[ManifestRow] = []
         for part in executor.map(task, _batches(adds)):
@@ -121,15 +123,12 @@ class Conversion:
             sequence_number=commit.version,
             format_version=commit.layout.format_version,
         )
+        stamp = moment_of(commit, old)
         summary = {
             "operation": str(work.operation),
             **snapshot_summary(work.counts, None if parent is None else parent.counts),
-            "delta-version": str(commit.version),
-            "delta-operation": commit.operation,
+            **_trace(commit, stamp),
         }
-        stamp = commit.timestamp_ms
-        if parent is not None and stamp <= parent.timestamp_ms:
-            stamp = parent.timestamp_ms + 1
         first, after = _row_ids(commit, old)
         return SnapshotEntry(
             snapshot_id=work.snapshot_id,
@@ -264,6 +263,17 @@ class _WriteFiles:
             partitions=work.partitions,
             written=frozenset(manifests.written),
         )
+
+
+def _trace(commit: Commit, stamp: int) -> dict[str, str]:
+    """Where a snapshot comes from."""
+    found = {"delta-version": str(commit.version), "delta-timestamp": str(commit.timestamp_ms)}
+    if commit.engine:
+        found["engine-name"] = commit.engine
+    removed = removal_ms(commit.changes)
+    if removed is not None and removed < stamp:
+        found[REMOVAL] = str(removed)
+    return found
 
 
 def _batches(adds: Iterable[AddFile]) -> Iterator[Sequence[AddFile]]:

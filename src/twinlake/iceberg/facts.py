@@ -12,6 +12,7 @@ from twinlake.iceberg.manifests import DataFile
 from twinlake.iceberg.metrics import MetricsReader
 from twinlake.iceberg.partitions import PartitionSpec, partition_spec, partition_tuple
 from twinlake.iceberg.schemas import IcebergSchema, iceberg_schema, name_mapping
+from twinlake.protocol import partition_zone
 from twinlake.storage import decode_path
 from twinlake.storage.paths import split_scheme
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile
     from twinlake.iceberg.operations import FileChanges
     from twinlake.protocol import Metadata
+    from twinlake.schema import ColumnPath
 
 __all__ = ["Commit", "Layout", "file_location", "layout_of"]
 
@@ -63,6 +65,10 @@ class Layout:
     def _metrics(self) -> MetricsReader:
         return MetricsReader(self.metadata)
 
+    def partition(self, add: AddFile) -> tuple[Any, ...]:
+        """The typed values of the partition of a file of the log."""
+        return partition_tuple(add.partition_values, self.spec, self.zone)
+
     def data_file(self, add: AddFile) -> DataFile:
         """A file of the log as a manifest lists it."""
         if add.deletion_vector is not None and self.format_version < 3:
@@ -84,7 +90,7 @@ class Layout:
             )
         return DataFile(
             path=file_location(self.location, add.path),
-            partition=partition_tuple(add.partition_values, self.spec, self.zone),
+            partition=self.partition(add),
             record_count=metrics.record_count,
             size=add.size,
             metrics=metrics,
@@ -95,7 +101,7 @@ class Layout:
 @lru_cache(maxsize=32)
 def layout_of(metadata: Metadata, location: str) -> Layout:
     """The layout of a table: most commits leave it alone, and making it costs a third of one."""
-    return Layout(metadata, location)
+    return Layout(metadata, location, partition_zone(metadata))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +112,12 @@ class Commit:
     timestamp_ms: int
     layout: Layout
     changes: FileChanges
-    operation: str = ""
-    """Delta's name for what was done."""
+    engine: str = ""
+    """The name of the one that made it."""
     row_id_mark: int | None = None
     """The highest row id that was given out, where the commit says so."""
+    clustering: tuple[ColumnPath, ...] = ()
+    """The columns the table is clustered by, as paths of physical names."""
     snapshot_id: int | None = None
     """The id an Iceberg client gave to its own commit, if the log records one."""
 

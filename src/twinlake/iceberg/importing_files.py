@@ -24,6 +24,7 @@ from twinlake.schema import (
     FLOAT,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    is_binary_text,
     physical_name,
     render_partition_value,
 )
@@ -131,8 +132,12 @@ def _mapping(pairs: Any) -> dict[int, Any]:
 
 def partition_problem(file: SourceFile) -> str:
     """Why the partition of a file cannot be said; empty where it can."""
-    # To Delta the empty text is null.
-    return "has the empty text as a partition value" if "" in file.partition else ""
+    # To Delta an empty value is null.
+    if "" in file.partition or b"" in file.partition:
+        return "has the empty text as a partition value"
+    if any(isinstance(value, bytes) and not is_binary_text(value) for value in file.partition):
+        return "has bytes that are not UTF-8 as a partition value"
+    return ""
 
 
 def add_action(
@@ -150,8 +155,7 @@ def add_action(
     return AddFile(
         path=key_or_url(location, file.path)[0],
         partition_values={
-            physical_name(column): render_partition_value(_zoned(value, column.type), column.type)
-            for column, value in values
+            physical_name(column): _partition_text(value, column.type) for column, value in values
         },
         size=file.size,
         modification_time=modification_time,
@@ -159,6 +163,12 @@ def add_action(
         stats=_statistics(file, leaves),
         tags=dict(tags) if tags else None,
     )
+
+
+def _partition_text(value: Any, kind: DataType) -> str | None:
+    # A float to its last digit: if the column is widened, Delta reads the text as a double, and
+    # that has to be what Iceberg promotes the float to.
+    return render_partition_value(_zoned(value, kind), DOUBLE if kind == FLOAT else kind)
 
 
 def _zoned(value: Any, kind: DataType) -> Any:

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from twinlake.actions import CommitInfo, DomainMetadata, Metadata
-from twinlake.errors import Code, CompatViolation, StorageError
+from twinlake.actions import AddFile, CommitInfo, DomainMetadata, Metadata, RemoveFile
+from twinlake.errors import Code, CompatViolation, StorageError, TwinlakeError
 from twinlake.iceberg.facts import Commit, layout_of
+from twinlake.iceberg.guessed_zones import GuessedZones
 from twinlake.iceberg.operations import FileChanges, file_changes
+from twinlake.iceberg.rereading import rereads_partitions, told_anew
 from twinlake.iceberg.snapshot_ids import recorded_id
+from twinlake.iceberg.sort_orders import clustering_paths
 from twinlake.log import commit_key, load_snapshot, read_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from twinlake.actions import Action, AddFile
+    from twinlake.actions import Action
+    from twinlake.iceberg.facts import Layout
     from twinlake.log import Snapshot
+    from twinlake.schema import ColumnPath
     from twinlake.storage import ObjectMeta
 
 __all__ = ["LogGap", "LogSource", "Version"]
@@ -49,6 +54,7 @@ class LogSource:
         self._location = location
         self._commits: dict[int, tuple[Action, ...]] = {}
         self._heads: dict[int, ObjectMeta | None] = {}
+        self._zones = GuessedZones()
 
     @property
     def version(self) -> int:
@@ -102,6 +108,24 @@ class LogSource:
             return error
         return None
 
+    def past(self, problem: TwinlakeError, after: int) -> int:
+        """The commit after a version from which on the file that a problem names is in order.
+
+        Raises:
+            TwinlakeError: ``problem``, if the file is as it was in the newest version.
+        """
+        path = problem.fields.get("path")
+        layout = layout_of(self._snapshot.metadata, self._location)
+        for version in range(self.version, after, -1):
+            files = [a for a in self._read(version) if isinstance(a, AddFile | RemoveFile)]
+            told = [file for file in files if file.path == path]
+            for file in told:
+                if isinstance(file, AddFile):
+                    layout.data_file(file)
+            if told:
+                return version
+        raise problem
+
     def mark(self, version: int) -> str:
         """What tells the commit of a version from another under its number; empty without one."""
         found = self._head(version)
@@ -116,33 +140,55 @@ class LogSource:
             timestamp_ms=snapshot.timestamp_ms,
             layout=layout_of(snapshot.metadata, self._location),
             changes=FileChanges(data_changes=frozenset({True})),
-            operation=(info.operation if info is not None else None) or "",
+            engine=_engine(info),
             row_id_mark=_row_id_mark(snapshot.domains.values()),
+            clustering=clustering_paths(snapshot.domains.values()) or (),
             snapshot_id=recorded_id(snapshot.metadata.id, info),
         )
-        return Version(commit=commit, info=info), snapshot.adds()
+        adds = self._zones.watched(snapshot.adds(), commit.layout)
+        return Version(commit=commit, info=info), adds
 
     def after(self, version: int) -> Iterator[Version]:
         """Every commit after ``version``, oldest first."""
         commits = [(v, self._read(v)) for v in range(version + 1, self._snapshot.version + 1)]
         metadata = self._metadata_before(commits, version)
+        clustering = self._clustering_before(commits, version)
         for number, actions in commits:
+            before = layout_of(metadata, self._location)
             info = next((a for a in actions if isinstance(a, CommitInfo)), None)
             found = next((a for a in actions if isinstance(a, Metadata)), None)
             if found is not None:
                 metadata = found
                 if (problem := self._problem(found)) is not None:
                     raise LogGap(f"version {number} has no Iceberg form: {problem.what}")
+            domains = [a for a in actions if isinstance(a, DomainMetadata)]
+            if (own := clustering_paths(domains)) is not None:
+                clustering = own
+            layout = layout_of(metadata, self._location)
+            stamp = self._timestamp(number, metadata, info)
             commit = Commit(
                 version=number,
-                timestamp_ms=self._timestamp(number, metadata, info),
-                layout=layout_of(metadata, self._location),
-                changes=file_changes(actions),
-                operation=(info.operation if info is not None else None) or "",
-                row_id_mark=_row_id_mark(a for a in actions if isinstance(a, DomainMetadata)),
+                timestamp_ms=stamp,
+                layout=layout,
+                changes=self._changes(number, actions, (before, layout), stamp),
+                engine=_engine(info),
+                row_id_mark=_row_id_mark(domains),
+                clustering=clustering,
                 snapshot_id=recorded_id(metadata.id, info),
             )
             yield Version(commit=commit, info=info)
+
+    def _changes(
+        self, version: int, actions: Iterable[Action], layouts: tuple[Layout, Layout], stamp: int
+    ) -> FileChanges:
+        """The files of a commit, and those that lie in another partition since."""
+        before, after = layouts
+        changes = file_changes(actions)
+        if before is not after and rereads_partitions(before, after):
+            live = self._at(version).adds()
+            changes = told_anew(changes, live, before=before, after=after, timestamp_ms=stamp)
+        self._zones.look(changes.added, after)
+        return changes
 
     def _metadata_before(
         self, commits: list[tuple[int, tuple[Action, ...]]], version: int
@@ -152,8 +198,34 @@ class LogSource:
         if not changes:
             return self._snapshot.metadata
         if changes[0] == version + 1:
-            return next(a for a in commits[0][1] if isinstance(a, Metadata))
-        return self._at(version).metadata
+            first = next(a for a in commits[0][1] if isinstance(a, Metadata))
+            # What partition values meant before must be known: see `rereads_partitions`.
+            if not first.partition_columns:
+                return first
+        return self._before(version).metadata
+
+    def _clustering_before(
+        self, commits: list[tuple[int, tuple[Action, ...]]], version: int
+    ) -> tuple[ColumnPath, ...]:
+        """The clustering until a commit says otherwise."""
+        changes = [
+            n
+            for n, found in commits
+            if clustering_paths(a for a in found if isinstance(a, DomainMetadata)) is not None
+        ]
+        if changes[:1] == [version + 1]:
+            return ()
+        state = self._before(version) if changes else self._snapshot
+        return clustering_paths(state.domains.values()) or ()
+
+    def _before(self, version: int) -> Snapshot:
+        """The table as the face shows it, which may be older than what the log can tell of."""
+        try:
+            return self._at(version)
+        except TwinlakeError as error:
+            if error.code is not Code.VERSION_NOT_FOUND:
+                raise
+            raise LogGap(f"the log does not hold version {version} any more") from error
 
     def _at(self, version: int) -> Snapshot:
         is_newest = version == self._snapshot.version
@@ -181,6 +253,12 @@ class LogSource:
         if version not in self._heads:
             self._heads[version] = self._store.head(commit_key(version))
         return self._heads[version]
+
+
+def _engine(info: CommitInfo | None) -> str:
+    """The name in front of the version, as in ``Apache-Spark/4.1.4 Delta-Lake/4.4.0``."""
+    known = info.engine_info if info is not None else None
+    return (known or "").partition("/")[0]
 
 
 def _row_id_mark(domains: Iterable[DomainMetadata]) -> int | None:

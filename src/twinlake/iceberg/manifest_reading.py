@@ -136,5 +136,9 @@ class Manifests:
 
     def remember(self, row: ManifestRow, entries: Sequence[Entry], spec: PartitionSpec) -> None:
         """A manifest that was just made."""
-        self._specs[row.spec_id] = spec
+        self.learn(spec)
         self._known.remember(row, entries)
+
+    def learn(self, spec: PartitionSpec) -> None:
+        """A spec that manifests lie under which somebody else made."""
+        self._specs[spec.id] = spec

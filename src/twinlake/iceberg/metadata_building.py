@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from twinlake.iceberg.entry_texts import NO_ENTRIES
-from twinlake.iceberg.metadata_file import UNSORTED, TableMetadata, table_uuid
-from twinlake.protocol import property_value
+from twinlake.iceberg.metadata_file import TableMetadata, table_uuid
+from twinlake.iceberg.schemas import highest_id
+from twinlake.iceberg.sort_orders import UNSORTED, sort_order
+from twinlake.iceberg.table_properties import face_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.facts import Commit
+    from twinlake.iceberg.facts import Commit, Layout
     from twinlake.iceberg.metadata_file import SnapshotEntry
 
-__all__ = ["next_metadata"]
-
-#: Properties below this prefix are Iceberg's, kept on the Delta side.
-_ICEBERG_PREFIX: Final = "delta.universalformat.config.iceberg."
-_COPY_ON_WRITE: Final = {
-    "write.delete.mode": "copy-on-write",
-    "write.update.mode": "copy-on-write",
-    "write.merge.mode": "copy-on-write",
-}
-_RETENTIONS: Final = ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration")
+__all__ = ["moment_of", "next_metadata", "next_row_id"]
 
 
 def next_metadata(
@@ -32,16 +25,15 @@ def next_metadata(
     """The metadata after a commit, which made a snapshot or did not."""
     layout = commit.layout
     schema, spec = layout.schema, layout.spec
-    stamp = commit.timestamp_ms if snapshot is None else snapshot.timestamp_ms
-    known = int(layout.metadata.get("delta.columnMapping.maxColumnId", "0"))
+    order = sort_order(commit.clustering, layout.metadata.schema)
     metadata = TableMetadata(
         format_version=layout.format_version,
         # Readers hold on to it, whatever a REPLACE does to the id of the Delta table.
         table_uuid=old.table_uuid if old else table_uuid(layout.metadata.id),
         location=layout.location,
         last_sequence_number=commit.version,
-        last_updated_ms=max(stamp, old.last_updated_ms if old else 0),
-        last_column_id=max(known, old.last_column_id if old else 0),
+        last_updated_ms=moment_of(commit, old),
+        last_column_id=max(_last_column_id(layout), old.last_column_id if old else 0),
         current_schema_id=schema.id,
         schemas=_listed(old.schemas if old else (), schema.to_dict(), "schema-id"),
         default_spec_id=spec.id,
@@ -49,9 +41,9 @@ def next_metadata(
             _listed(old.partition_specs if old else (), spec.to_dict(), "spec-id"), schema.to_dict()
         ),
         last_partition_id=max(spec.last_field_id, old.last_partition_id if old else 0),
-        default_sort_order_id=0,
-        sort_orders=(UNSORTED,),
-        properties=_properties(commit),
+        default_sort_order_id=order["order-id"],
+        sort_orders=_listed(old.sort_orders if old else (UNSORTED,), order, "order-id"),
+        properties=face_properties(commit, old),
         current_snapshot_id=old.current_snapshot_id if old else None,
         refs=old.refs if old else {},
         snapshot_texts=old.snapshot_texts if old else NO_ENTRIES,
@@ -59,6 +51,17 @@ def next_metadata(
         next_row_id=next_row_id(commit, old),
     )
     return metadata if snapshot is None else metadata.followed_by(snapshot)
+
+
+def _last_column_id(layout: Layout) -> int:
+    """The highest id that was ever given, as far as the table knows."""
+    known = layout.metadata.get("delta.columnMapping.maxColumnId")
+    return max(int(known) if known.isdecimal() else 0, highest_id(layout.schema))
+
+
+def moment_of(commit: Commit, old: TableMetadata | None) -> int:
+    """The time of a commit, always after the one before it: so Delta counts where clocks differ."""
+    return commit.timestamp_ms if old is None else max(commit.timestamp_ms, old.last_updated_ms + 1)
 
 
 def next_row_id(commit: Commit, old: TableMetadata | None) -> int | None:
@@ -91,29 +94,3 @@ def _apart(
         return {**part, "name": f"{part['name']}_{part['field-id']}"}
 
     return tuple({**spec, "fields": [named(part) for part in spec["fields"]]} for spec in specs)
-
-
-def _properties(commit: Commit) -> dict[str, str]:
-    layout = commit.layout
-    modes: Mapping[str, str] = _COPY_ON_WRITE if layout.format_version < 3 else {}
-    age = min(int(property_value(layout.metadata, name)) for name in _RETENTIONS)
-    return {
-        **_asked_for(layout.metadata.configuration),
-        **modes,
-        "history.expire.max-snapshot-age-ms": str(age),
-        "write.format.default": "parquet",
-        # Beside the data, where Delta's VACUUM leaves them alone.
-        "write.metadata.path": f"{layout.location}/_iceberg/metadata",
-        "schema.name-mapping.default": layout.name_mapping,
-        "delta-version": str(commit.version),
-        "delta-timestamp": str(commit.timestamp_ms),
-    }
-
-
-def _asked_for(configuration: Mapping[str, str]) -> dict[str, str]:
-    size = len(_ICEBERG_PREFIX)
-    return {
-        key[size:]: value
-        for key, value in configuration.items()
-        if key.lower().startswith(_ICEBERG_PREFIX)
-    }

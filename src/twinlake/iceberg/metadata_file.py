@@ -27,7 +27,6 @@ __all__ = [
     "table_uuid",
 ]
 
-UNSORTED: Final = {"order-id": 0, "fields": []}
 _NAMESPACE: Final = uuid.UUID("5f1d4a0e-3f0a-5b0c-8a51-0b9b1f2d7c66")
 
 

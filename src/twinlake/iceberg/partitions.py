@@ -178,9 +178,11 @@ def summarize_partitions(
 def _summary(values: set[Any], kind: DataType) -> Summary:
     real = kind in (FLOAT, DOUBLE)
     is_nan = real and any(value is not None and math.isnan(value) for value in values)
-    known = [v for v in values if v is not None and not (real and math.isnan(v))]
+    # To Spark NaN lies above all numbers, but no bound may be NaN; without the next best one
+    # Iceberg leaves the manifest out when a query asks for what is greater than some number.
+    known = [math.inf if real and math.isnan(v) else v for v in values if v is not None]
     if not known:
-        return Summary(contains_null=None in values, contains_nan=is_nan)
+        return Summary(contains_null=None in values)
     # Of the two zeros, which compare as equal, the lower bound is the negative one.
     lowest, highest = min(known), max(known)
     if real:

@@ -7,12 +7,16 @@ refused as a whole, with every column named.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.errors import Code, CompatViolation
+from twinlake.compat.schema_rules import collations_of
+from twinlake.errors import Code, CompatViolation, CorruptTable
 from twinlake.iceberg.content_ids import content_id
+from twinlake.iceberg.default_values import write_default
+from twinlake.iceberg.name_mapping import name_mapping
 from twinlake.schema import (
     BINARY,
     BOOLEAN,
@@ -41,6 +45,7 @@ from twinlake.schema import (
     nested_ids,
     physical_name,
     render_path,
+    unsupported_type_changes,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +54,15 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["IcebergSchema", "Leaf", "delta_type", "iceberg_schema", "leaves", "name_mapping"]
+__all__ = [
+    "IcebergSchema",
+    "Leaf",
+    "delta_type",
+    "highest_id",
+    "iceberg_schema",
+    "leaves",
+    "name_mapping",
+]
 
 _PRIMITIVES: Final[Mapping[DataType, str]] = {
     BYTE: "int",
@@ -65,8 +78,12 @@ _PRIMITIVES: Final[Mapping[DataType, str]] = {
     TIMESTAMP: "timestamptz",
     TIMESTAMP_NTZ: "timestamp",
 }
+_SHORT: Final[Mapping[DataType, str]] = {Geometry(): "geometry", Geography(): "geography"}
 _FROM_ICEBERG: Final = {name: kind for kind, name in _PRIMITIVES.items()}
 _SINCE_V3: Final = 3
+_ID_KEYS: Final = ("id", "element-id", "key-id", "value-id")
+#: Ids above are Iceberg's own, of columns such as ``_row_id``.
+_HIGHEST_ID: Final = 2147483447
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,7 @@ def iceberg_schema(metadata: Metadata, *, format_version: int = 2) -> IcebergSch
     """The Iceberg schema of a table; raises with every column Iceberg cannot have."""
     writer = _Writer(format_version)
     fields = writer.struct_fields(metadata.schema, ())
+    writer.look_at_history(metadata.schema)
     if writer.problems:
         raise CompatViolation(
             Code.COMPAT,
@@ -132,38 +150,25 @@ def leaves(schema: Struct, path: ColumnPath = ()) -> Iterator[Leaf]:
                 yield Leaf(here, own, column.type)
 
 
-def name_mapping(schema: Struct) -> str:
-    """``schema.name-mapping.default``: how to read files that carry no ids, by either name."""
-    return msgspec.json.encode(_mapped_struct(schema)).decode()
+def highest_id(schema: IcebergSchema) -> int:
+    """The highest id that a schema holds, at any depth."""
+    return _highest_id(schema.fields)
 
 
-def _mapped_struct(schema: Struct) -> list[dict[str, Any]]:
-    found = []
-    for column in schema:
-        names = list(dict.fromkeys((column.name, physical_name(column))))
-        entry: dict[str, Any] = {"field-id": field_id(column), "names": names}
-        inner = _mapped_inner(column.type, nested_ids(column), physical_name(column))
-        found.append({**entry, "fields": inner} if inner else entry)
-    return found
+@lru_cache(maxsize=32)
+def _highest_id(fields: bytes) -> int:
+    return max((number for number in _ids(msgspec.json.decode(fields))), default=0)
 
 
-def _mapped_inner(kind: DataType, ids: Mapping[str, int], path: str) -> list[dict[str, Any]]:
-    match kind:
-        case Struct():
-            return _mapped_struct(kind)
-        case Array(element):
-            parts = [("element", element)]
-        case Map(key, value):
-            parts = [("key", key), ("value", value)]
-        case _:
-            return []
-    found = []
-    for name, inner_type in parts:
-        here = f"{path}.{name}"
-        inner = _mapped_inner(inner_type, ids, here)
-        entry: dict[str, Any] = {"field-id": ids.get(here), "names": [name]}
-        found.append({**entry, "fields": inner} if inner else entry)
-    return found
+def _ids(node: Any) -> Iterator[int]:
+    match node:
+        case list():
+            for inner in node:
+                yield from _ids(inner)
+        case dict():
+            yield from (node[key] for key in _ID_KEYS if isinstance(node.get(key), int))
+            for key in ("fields", "type", "element", "key", "value"):
+                yield from _ids(node.get(key))
 
 
 class _Writer:
@@ -173,14 +178,25 @@ class _Writer:
         self._is_v3 = format_version >= _SINCE_V3
         self.problems: list[str] = []
         self._names: set[str] = set()
+        self._ids: set[int] = set()
 
     def struct_fields(self, struct: Struct, path: ColumnPath) -> list[dict[str, Any]]:
         return [self._field(column, (*path, column.name)) for column in struct]
+
+    def look_at_history(self, schema: Struct) -> None:
+        """Old files hold the old types, which Iceberg may not be able to widen."""
+        try:
+            for path, change in unsupported_type_changes(schema, iceberg=True):
+                kinds = f"{change.from_type} to {change.to_type}"
+                self._problem(path, f"was widened from {kinds}, which Iceberg cannot do")
+        except CorruptTable as error:
+            self.problems.append(error.why or error.what)
 
     def _field(self, column: StructField, path: ColumnPath) -> dict[str, Any]:
         own = field_id(column)
         if own is None:
             self._problem(path, "has no column id")
+        self._numbered(own, path)
         self._named(path)
         found: dict[str, Any] = {
             "id": own,
@@ -191,9 +207,26 @@ class _Writer:
         comment = column.metadata.get(COMMENT_KEY)
         if isinstance(comment, str):
             found["doc"] = comment
-        if CURRENT_DEFAULT_KEY in column.metadata and not self._is_v3:
-            self._problem(path, "has a default value, which needs icebergCompatV3")
+        self._add_default(column, path, found)
+        self._look_at_text(column, path)
         return found
+
+    def _add_default(self, column: StructField, path: ColumnPath, found: dict[str, Any]) -> None:
+        if CURRENT_DEFAULT_KEY not in column.metadata:
+            return
+        if not self._is_v3:
+            self._problem(path, "has a default value, which needs icebergCompatV3")
+            return
+        default = write_default(column.metadata[CURRENT_DEFAULT_KEY], column.type)
+        if default is not None:
+            found["write-default"] = default
+
+    def _look_at_text(self, column: StructField, path: ColumnPath) -> None:
+        """Iceberg compares texts by their bytes."""
+        for where, name in collations_of(column.metadata).items():
+            below = where.removeprefix(column.name).strip(".")
+            inner = (*path, *(below.split(".") if below else ()))
+            self._problem(inner, f"is compared by collation {name}, which Iceberg does not have")
 
     def _type(self, kind: DataType, path: ColumnPath, ids: Mapping[str, int], at: str) -> Any:
         match kind:
@@ -226,7 +259,8 @@ class _Writer:
         if isinstance(kind, Decimal):
             return f"decimal({kind.precision}, {kind.scale})"
         if self._is_v3 and (kind == VARIANT or isinstance(kind, Geometry | Geography)):
-            return str(kind)
+            # What is so by default is left out: not every reader knows how to parse it.
+            return _SHORT.get(kind, str(kind))
         self._problem(path, f"has type {kind}, which Iceberg does not have")
         return ""
 
@@ -241,7 +275,18 @@ class _Writer:
         found = ids.get(at)
         if found is None:
             self._problem(path, "has no id")
+        self._numbered(found, path)
         return found
+
+    def _numbered(self, own: int | None, path: ColumnPath) -> None:
+        """Readers know a column by its id."""
+        if own is None:
+            return
+        if own in self._ids:
+            self._problem(path, f"has id {own} like another column")
+        if not 0 < own <= _HIGHEST_ID:
+            self._problem(path, f"has id {own}, and Iceberg allows 1 to {_HIGHEST_ID}")
+        self._ids.add(own)
 
     def _problem(self, path: ColumnPath, text: str) -> None:
         self.problems.append(f"{render_path(path)} {text}")

@@ -60,7 +60,8 @@ def plain_value(value: Any) -> Any:
         return _micros(value)
     if isinstance(value, date):
         return value.toordinal() - _EPOCH_DAY
-    return value
+    # One NaN for all: it equals no other, but in tuples and sets it equals itself.
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def unscaled(value: Number, scale: int) -> int:

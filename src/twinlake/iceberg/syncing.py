@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from twinlake.errors import Code, StorageError
+from twinlake.errors import Code, CompatViolation, CorruptTable, StorageError
 from twinlake.iceberg.cleaning import LEFTOVERS, clean_up, only_before, sweep, with_log
 from twinlake.iceberg.conversion import Conversion, LostFile
-from twinlake.iceberg.expiry import expire, retention_ms, vacuum_horizon
+from twinlake.iceberg.expiry import Horizon, retention_ms, vacuum_horizon
 from twinlake.iceberg.face import Face
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.iceberg.facts import layout_of
@@ -31,7 +31,6 @@ from twinlake.log import load_snapshot, readable_commits
 from twinlake.runtime import InProcess
 
 if TYPE_CHECKING:
-    from twinlake.actions import CommitInfo
     from twinlake.iceberg.facts import Commit
     from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.log import Snapshot
@@ -95,6 +94,9 @@ def sync(
             if error.code is not Code.STORAGE_NOT_FOUND:
                 raise
             why = error.what
+        except (CompatViolation, CorruptTable) as problem:
+            mended = source.past(problem, face.metadata.delta_version)
+            why = f"before version {mended} there is no Iceberg form: {problem.what}"
     if newest is not None and newest > snapshot.version:
         # The face was further than this value: going back to it would lose what came since.
         latest = load_snapshot(snapshot.store)
@@ -171,11 +173,14 @@ def _rebuild(
 ) -> Synced:
     bad = files.hint()
     start = _oldest(snapshot, source)
-    first, adds = source.base(start)
     manifests = Manifests(files)
-    conversion = Conversion(None, manifests)
-    conversion.begin(first.commit, adds, executor)
-    metadata, converted = _convert(conversion, source, files)
+    while True:
+        try:
+            metadata, converted = _made_from(start, source, manifests, executor)
+            break
+        except (CompatViolation, CorruptTable) as problem:
+            # Without the history up to where it is mended there is a face all the same.
+            start = source.past(problem, start)
     version = metadata.delta_version
     files.publish(metadata, instead_of=bad)
     files.delete_ahead(version)
@@ -192,6 +197,16 @@ def _rebuild(
     )
 
 
+def _made_from(
+    start: int, source: LogSource, manifests: Manifests, executor: Executor
+) -> tuple[TableMetadata, int]:
+    """What there is to publish if the first snapshot holds all files of a version."""
+    first, adds = source.base(start)
+    conversion = Conversion(None, manifests)
+    conversion.begin(first.commit, adds, executor)
+    return _convert(conversion, source, manifests.files)
+
+
 def _convert(
     conversion: Conversion, source: LogSource, files: FaceFiles, published: int = -1
 ) -> tuple[TableMetadata, int]:
@@ -199,14 +214,16 @@ def _convert(
 
     ``published`` is the version that there is a face of.
     """
-    horizon, converted = _NEVER, 0
-    for version in source.after(_reached(conversion).metadata.delta_version):
-        commit = _with_free_id(version.commit, _reached(conversion).metadata)
+    before = _reached(conversion).metadata
+    horizon, converted = Horizon(before), 0
+    for version in source.after(before.delta_version):
+        commit = _with_free_id(version.commit, before)
         conversion.apply(commit)
         converted += 1
-        horizon = max(horizon, _horizon(commit, version.info))
-    whole = _reached(conversion).metadata
-    metadata = expire(whole, horizon)
+        horizon.move(commit, version.info, before)
+        before = _reached(conversion).metadata
+    whole = before
+    metadata = horizon.expire(whole)
     properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
     # What was made and is too old at once is named by nobody, and nobody would delete it.
     oldest = metadata.oldest
@@ -227,13 +244,6 @@ def _reached(conversion: Conversion) -> Face:
     if conversion.face is None:
         raise AssertionError("nothing was converted")
     return conversion.face
-
-
-def _horizon(commit: Commit, info: CommitInfo | None) -> int:
-    """The time before which files that were removed may be gone, as of a commit."""
-    promised = commit.timestamp_ms - retention_ms(commit.layout.metadata)
-    vacuumed = vacuum_horizon(info, commit.timestamp_ms)
-    return promised if vacuumed is None else max(promised, vacuumed)
 
 
 def _specs(face: Face) -> dict[int, PartitionSpec]:

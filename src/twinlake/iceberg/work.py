@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.iceberg.facts import file_location
 from twinlake.iceberg.manifests import Content, DataFile, Entry, Status
+from twinlake.iceberg.metrics import FileMetrics
 from twinlake.iceberg.operations import Operation, operation_of
 from twinlake.iceberg.puffin import Blob, write_puffin
+from twinlake.iceberg.single_values import plain_value
 from twinlake.iceberg.snapshot_ids import snapshot_id
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from twinlake.iceberg.manifest_reading import Manifests
 
 __all__ = ["Work"]
+
+
+#: Iceberg's id of the column of position deletes that names the data file.
+_FILE_PATH: Final = 2147483546
 
 
 class Work:
@@ -91,9 +97,9 @@ class Work:
         return frozenset(self._partitions)
 
     def absorb(self, counts: Mapping[str, int], partitions: Iterable[Any]) -> None:
-        """Count what was written elsewhere."""
+        """Count what was written elsewhere, perhaps by another process."""
         self.counts.update(counts)
-        self._partitions.update(partitions)
+        self._partitions.update(tuple(map(plain_value, values)) for values in partitions)
 
     def entries(self) -> list[Entry]:
         """The data files that come in."""
@@ -123,6 +129,7 @@ class Work:
                 partition=file.partition,
                 record_count=blob.cardinality,
                 size=len(data),
+                metrics=_of_one_file(file.path),
                 referenced_data_file=file.path,
                 content_offset=offset,
                 content_size=length,
@@ -169,3 +176,12 @@ class Work:
             cardinality=descriptor.cardinality,
             payload=payload_of(descriptor),
         )
+
+
+def _of_one_file(path: str) -> FileMetrics:
+    """Bounds of the paths that a vector names.
+
+    PyIceberg goes by them: it looks for vectors in the partition of a file, and NaN is never found.
+    """
+    bounds = {_FILE_PATH: path.encode()}
+    return FileMetrics(lower_bounds=bounds, upper_bounds=bounds)

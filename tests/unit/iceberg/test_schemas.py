@@ -7,7 +7,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from twinlake.errors import CompatViolation
-from twinlake.iceberg.schemas import iceberg_schema, leaves, name_mapping
+from twinlake.iceberg.schemas import highest_id, iceberg_schema, leaves, name_mapping
 from twinlake.protocol import Metadata
 from twinlake.schema import Struct, assign_mapping, parse_ddl, render_schema
 
@@ -102,3 +102,65 @@ def test_the_name_mapping_knows_both_names() -> None:
     assert (plain.field_id, plain.names) == (1, ["a", "col-1"])
     assert [(f.field_id, f.names) for f in keyed.fields] == [(4, ["key"]), (5, ["value"])]
     assert [(f.field_id, f.names) for f in keyed.fields[1].fields] == [(3, ["v", "col-3"])]
+
+
+def changed(ddl: str, **keys: object) -> Metadata:
+    """Metadata whose first column has more to it."""
+    metadata = mapped(ddl)
+    first, *rest = metadata.schema
+    return metadata.with_schema(Struct((first.with_metadata(**keys), *rest)))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "keys", "problem"),
+    [
+        ("a STRING", {"__COLLATIONS": {"a": "spark.UTF8_LCASE"}}, "a is compared by collation"),
+        (
+            "a ARRAY<STRING>",
+            {"__COLLATIONS": {"a.element": "icu.de_CI"}},
+            "a.element is compared by collation icu.de_CI",
+        ),
+        ("a INT, b INT", {"delta.columnMapping.id": 2}, "b has id 2 like another column"),
+        (
+            "a INT, b ARRAY<INT>",
+            {"delta.columnMapping.id": 3},
+            "b.element has id 3 like another column",
+        ),
+        ("a INT", {"delta.columnMapping.id": 2147483540}, "a has id 2147483540"),
+        (
+            "a DOUBLE",
+            {"delta.typeChanges": [{"fromType": "integer", "toType": "double"}]},
+            "a was widened from integer to double",
+        ),
+        ("a DOUBLE", {"delta.typeChanges": "rubbish"}, "delta.typeChanges"),
+    ],
+)
+def test_what_readers_would_stumble_over_is_refused(
+    ddl: str, keys: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(CompatViolation) as refused:
+        iceberg_schema(changed(ddl, **keys))
+    (found,) = refused.value.fields["problems"]
+    assert found.startswith(problem)
+
+
+def test_what_iceberg_can_widen_may_have_been_widened() -> None:
+    history = [
+        {"fromType": "byte", "toType": "short"},
+        {"fromType": "short", "toType": "long"},
+    ]
+    iceberg_schema(changed("a LONG", **{"delta.typeChanges": history}))
+    iceberg_schema(changed("a STRING", **{"__COLLATIONS": {"a": "spark.UTF8_BINARY"}}))
+
+
+def test_format_3_has_more_types() -> None:
+    metadata = mapped("v VARIANT, g GEOMETRY, h GEOGRAPHY")
+    schema = iceberg_schema(metadata, format_version=3).to_dict()
+
+    assert [field["type"] for field in schema["fields"]] == ["variant", "geometry", "geography"]
+    Schema.model_validate({**schema, "fields": schema["fields"][1:]})
+
+
+def test_the_highest_id_counts_elements_keys_and_values() -> None:
+    assert highest_id(iceberg_schema(mapped("a INT"))) == 1
+    assert highest_id(iceberg_schema(mapped(EVERY_TYPE))) == 27

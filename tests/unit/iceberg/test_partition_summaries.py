@@ -1,0 +1,55 @@
+"""What a manifest list says of the partitions of a manifest: engines leave manifests out by it."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import pytest
+
+from twinlake.iceberg.partitions import (
+    PartitionField,
+    PartitionSpec,
+    Summary,
+    summarize_partitions,
+)
+from twinlake.schema import BINARY, DOUBLE, FLOAT, STRING, DataType
+
+
+def double(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def single(value: float) -> bytes:
+    return struct.pack("<f", value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        (STRING, [None], Summary(contains_null=True)),
+        (STRING, ["ü", "a", None], Summary(contains_null=True, lower=b"a", upper="ü".encode())),
+        (BINARY, ["ü".encode(), b"a"], Summary(lower=b"a", upper="ü".encode())),
+        (DOUBLE, [0.0, 0.5], Summary(lower=double(-0.0), upper=double(0.5))),
+        (DOUBLE, [-0.0], Summary(lower=double(-0.0), upper=double(0.0))),
+        (
+            DOUBLE,
+            [math.nan, None],
+            Summary(
+                contains_null=True,
+                contains_nan=True,
+                lower=double(math.inf),
+                upper=double(math.inf),
+            ),
+        ),
+        (
+            FLOAT,
+            [math.nan, -1.5],
+            Summary(contains_nan=True, lower=single(-1.5), upper=single(math.inf)),
+        ),
+    ],
+)
+def test_summaries(kind: DataType, values: list[Any], expected: Summary) -> None:
+    spec = PartitionSpec((PartitionField(1, 1000, "p", "col-1", kind),))
+    assert summarize_partitions([(value,) for value in values], spec) == (expected,)
