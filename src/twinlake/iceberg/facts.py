@@ -67,7 +67,12 @@ class Layout:
 
     def partition(self, add: AddFile) -> tuple[Any, ...]:
         """The typed values of the partition of a file of the log."""
-        return partition_tuple(add.partition_values, self.spec, self.zone)
+        try:
+            return partition_tuple(add.partition_values, self.spec, self.zone)
+        except CorruptTable as error:
+            # The value alone does not tell where it is.
+            error.fields["path"] = add.path
+            raise
 
     def data_file(self, add: AddFile) -> DataFile:
         """A file of the log as a manifest lists it."""

@@ -157,6 +157,25 @@ def test_a_file_without_a_row_count_stands_in_the_way_only_while_it_is_there(
     assert versions(tmp_path) == [4, 5]
 
 
+def test_a_partition_value_that_is_none_stands_in_the_way_only_while_it_is_there(
+    tmp_path: Path,
+) -> None:
+    table = append(twin(tmp_path, "id INT, p INT", "p"), tmp_path, [{"id": 1, "p": 1}])
+    sync(table.snapshot)
+    good = write_file(table, tmp_path, [{"id": 2, "p": 2}])
+    (key,) = good.partition_values
+    bad = msgspec.structs.replace(good, partition_values={key: "two"})
+    table = foreign(table, bad)
+    with pytest.raises(CorruptTable, match="'two' is not a partition value") as raised:
+        sync(table.snapshot)
+    assert raised.value.fields["path"] == bad.path
+
+    table = foreign(table, bad.remove(deletion_timestamp=now_ms()))
+
+    assert "'two' is not a partition value" in sync(table.snapshot).rebuilt
+    assert versions(tmp_path) == [3]
+
+
 def test_vacuum_goes_by_the_time_in_the_tombstone(tmp_path: Path) -> None:
     """The removal began before the cutoff, and was committed after it."""
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
