@@ -310,3 +310,24 @@ def test_hidden_rows_and_row_lineage(delta_spark: SparkSession, duck: Any, tmp_p
         "_metadata.row_commit_version AS _last_updated_sequence_number",
     )
     assert texts(ours) == texts(theirs)
+
+
+def test_variants(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """In format version 3; of the readers of Iceberg, only Spark has them."""
+    twin(tmp_path, "id INT, v VARIANT, s STRUCT<w: ARRAY<VARIANT>>", properties=V3)
+    documents = ('{"a": [1, null, "ü"]}', '"text"', "null", "1.5")
+    for at, document in enumerate(documents):
+        parsed = f"parse_json('{document}')"
+        row = f"SELECT {at} id, {parsed} v, named_struct('w', array({parsed}, NULL)) s"
+        write(delta_spark.sql(row), tmp_path, mode="append")
+    write(delta_spark.sql("SELECT 9 id, CAST(NULL AS VARIANT) v, NULL s"), tmp_path, mode="append")
+    table = Table.open(tmp_path)
+    sync(table.snapshot)
+
+    shown = ("id", "to_json(v) v", "v IS NULL n", "to_json(s) s", "try_variant_get(v, '$.a[2]') a")
+    ours = by_iceberg(delta_spark, tmp_path).selectExpr(*shown)
+    theirs = by_delta(delta_spark, tmp_path, table.version).selectExpr(*shown)
+    found = sorted(map(str, ours.withColumn("a", ours["a"].cast("string")).collect()))
+
+    assert found == sorted(map(str, theirs.withColumn("a", theirs["a"].cast("string")).collect()))
+    assert len(found) == len(documents) + 1
