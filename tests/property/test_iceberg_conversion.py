@@ -12,14 +12,15 @@ from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyiceberg.manifest import ManifestEntry
+from pyiceberg.manifest import DataFileContent, ManifestEntry
 from pyiceberg.table import StaticTable
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Snapshot, Summary
 
 from tests.support.data_files import write_file
 from tests.support.iceberg_faces import (
@@ -43,7 +44,7 @@ from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
 from twinlake.iceberg import Check, face_version, sync
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.iceberg.manifest_reading import Manifests
-from twinlake.iceberg.manifests import Entry, Status
+from twinlake.iceberg.manifests import Content, Entry, Status
 from twinlake.iceberg.metadata_file import encode_metadata
 from twinlake.iceberg.resting import RESTING
 from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
@@ -274,7 +275,7 @@ def facts(table: StaticTable, first: int) -> dict[str, Any]:
     ids = {one.snapshot_id for one in snapshots}
     used = {metadata.current_schema_id, *(one.schema_id for one in snapshots)}
     return {
-        "current": metadata.current_snapshot_id if not first or ids else None,
+        "current": first or metadata.current_snapshot_id,
         "schema": metadata.current_schema_id,
         "schemas": {
             one.schema_id: str(one)
@@ -289,14 +290,14 @@ def facts(table: StaticTable, first: int) -> dict[str, Any]:
         "properties": {k: v for k, v in metadata.properties.items() if k != "base-delta-version"},
         "rows": getattr(metadata, "next_row_id", None),
         "snapshots": [
-            (s.snapshot_id, s.parent_snapshot_id if s.parent_snapshot_id in ids else None,
+            (first or s.snapshot_id, first or s.parent_snapshot_id,
              s.sequence_number, s.schema_id, getattr(s, "first_row_id", None),
              first or s.timestamp_ms, s.summary and dict(s.summary.additional_properties),
              s.summary and s.summary.operation)
             for s in snapshots
         ],
         "log": [
-            (entry.snapshot_id, first or entry.timestamp_ms)
+            first or (entry.snapshot_id, entry.timestamp_ms)
             for entry in metadata.snapshot_log
             if entry.snapshot_id in ids
         ],
@@ -307,20 +308,35 @@ def since(table: StaticTable, first: int) -> list[Snapshot]:
     """The snapshots that can be held against each other.
 
     A face made anew begins with the first version that the log has. It knows nothing of earlier
-    ones, takes all files of that version for new, in its types, and lets times rise from there.
+    ones, takes all files of that version for new, in its types and with the statistics of then
+    (so that telling of them anew may be news or not), lets times rise from there, and gives an id
+    that a client drew twice to the first commit that it knows.
     """
     found = [(one, one.summary) for one in table.metadata.snapshots]
     return [
         one
         for one, summary in found
-        if not first or (summary and int(summary.additional_properties["delta-version"]) > first)
+        if not first
+        or (
+            summary
+            and int(summary.additional_properties["delta-version"]) > first
+            and not _tells_anew(summary)
+        )
     ]
+
+
+def _tells_anew(summary: Summary) -> bool:
+    """Whether a snapshot changes statistics alone."""
+    return (
+        summary.operation.value == "replace"
+        and "added-data-files" not in summary.additional_properties
+    )
 
 
 def live(table: StaticTable, first: int) -> dict[int, list[Any]]:
     """The live files of every snapshot, with all that is said of them."""
     return {
-        snapshot.snapshot_id: sorted(
+        snapshot.sequence_number or 0: sorted(
             (
                 _entry(entry, first)
                 for manifest in snapshot.manifests(table.io)
@@ -332,14 +348,20 @@ def live(table: StaticTable, first: int) -> dict[int, list[Any]]:
     }
 
 
+#: What follows the version in the name of a file with a vector.
+_VECTOR = len(f"{uuid4()}.puffin")
+
+
 def _entry(entry: ManifestEntry, first: int) -> tuple[Any, ...]:
     file, number = entry.data_file, entry.sequence_number or 0
     is_known = number > first or not first
+    path = file.file_path
     return (
-        file.file_path,
+        # A vector from before is in a file that has the number of the first version.
+        path if is_known or file.content is DataFileContent.DATA else path[-_VECTOR:],
         file.content,
         max(number, first),
-        entry.snapshot_id if is_known else None,
+        first or entry.snapshot_id,
         file.spec_id,
         # Not by their values: not a number is itself here.
         repr(file.partition),
@@ -351,11 +373,12 @@ def _entry(entry: ManifestEntry, first: int) -> tuple[Any, ...]:
 
 
 def row_ids(table: Table) -> dict[str, int | None]:
-    """The first row id of every live file; PyIceberg does not read it."""
+    """The first row id of every live data file; PyIceberg does not read it."""
     files = FaceFiles(table.snapshot.store)
     face = files.load(table.version)
     assert face is not None
-    entries = [entry for row in face.rows for entry in Manifests(files).entries(row)]
+    rows = [row for row in face.rows if row.content is Content.DATA]
+    entries = [entry for row in rows for entry in Manifests(files).entries(row)]
     return {e.file.path: e.file.first_row_id for e in entries if e.status is not Status.DELETED}
 
 

@@ -1,8 +1,9 @@
 """The default of a Delta column as Iceberg's ``write-default``.
 
 Delta keeps the SQL text. Only a literal has the same value for every writer; anything else, such as
-``current_date()``, has no form in Iceberg. There is no ``initial-default`` at all: rows from before
-the column read as null in Delta.
+``current_date()``, has no form in Iceberg. Nor has a timestamp without a zone, which is read in the
+zone of each session. There is no ``initial-default`` at all: rows from before the column read as
+null in Delta.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["write_default"]
 
 _EXACT: Final = Context(prec=80)
+#: Any two: what is not the same in both hangs on the session.
+_ZONES: Final = (dt.UTC, dt.timezone(dt.timedelta(hours=1)))
 
 
 def write_default(text: object, kind: DataType) -> Any:
@@ -33,7 +36,11 @@ def write_default(text: object, kind: DataType) -> Any:
     # Loads the parser of SQL, which few tables need.
     from twinlake.schema.predicates import parse_constant
 
-    value = parse_constant(text, kind) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return None
+    value, elsewhere = (parse_constant(text, kind, timezone=zone) for zone in _ZONES)
+    if value != elsewhere:
+        return None
     match value:
         case bool() | int() | str() | None:
             return value

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from twinlake.iceberg.manifests import DamagedFile
 from twinlake.protocol import HISTORY_AGE, iceberg_wishes, snapshot_age_ms
 
 if TYPE_CHECKING:
@@ -111,7 +112,10 @@ class Horizon:
 
 def _since(snapshot: SnapshotEntry) -> int:
     """The time from which on VACUUM may delete what a snapshot took out."""
-    return int(snapshot.counts.get(REMOVAL, snapshot.timestamp_ms))
+    try:
+        return int(snapshot.counts.get(REMOVAL, snapshot.timestamp_ms))
+    except ValueError as error:
+        raise DamagedFile(f"{REMOVAL} of snapshot {snapshot.snapshot_id}") from error
 
 
 def _without_first(metadata: TableMetadata, count: int) -> TableMetadata:
@@ -132,4 +136,7 @@ def _listed(early: Mapping[int, int]) -> str:
 
 def _parsed(text: str) -> dict[int, int]:
     pairs = (one.split(":") for one in text.split())
-    return {int(version): int(at_ms) for version, at_ms in pairs}
+    try:
+        return {int(version): int(at_ms) for version, at_ms in pairs}
+    except ValueError as error:
+        raise DamagedFile(EARLY_REMOVALS) from error

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.metadata_file import TableMetadata
     from twinlake.storage import ObjectMeta, Store
 
-__all__ = ["FaceFiles"]
+__all__ = ["FaceFiles", "is_metadata_name"]
 
 FOLDER: Final = "_iceberg/metadata"
 _HINT: Final = f"{FOLDER}/version-hint.text"
@@ -179,6 +179,11 @@ class FaceFiles:
             if error.code is Code.STORAGE_NOT_FOUND:
                 return None
             raise
+
+
+def is_metadata_name(location: str) -> bool:
+    """Whether a metadata file has a name as we give them."""
+    return _NAME.fullmatch(f"{FOLDER}/{location.rpartition('/')[2]}") is not None
 
 
 def _metadata_key(version: int) -> str:

@@ -7,6 +7,7 @@ catalog that PyIceberg knows. Format versions 1 and 2.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import uuid
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import msgspec
 
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.iceberg.file_access import store_options
-from twinlake.storage import encode_path, open_store, resolve
+from twinlake.storage import encode_path, open_store, parse_location, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -138,19 +139,28 @@ class SourceTable:
         for name, ref in self.refs.items():
             if ref.get("type") == "branch" and name != "main":
                 yield f"branch {name}: Delta has one line of versions"
+        if self._has_partitions_only():
+            yield "all columns are partitions; Delta needs one that is not"
         if self.document.get("encryption-keys") or "encryption.key-id" in self.properties:
             yield "it is encrypted"
+
+    def _has_partitions_only(self) -> bool:
+        columns = {one["id"] for one in self.schemas[self.current_schema_id]["fields"]}
+        parts = self.specs[self.default_spec_id]
+        sources = {part["source-id"] for part in parts if part["transform"] == "identity"}
+        return bool(sources) and columns <= sources
 
 
 def find_metadata(
     source: str, *, durable: bool = True, options: Mapping[str, Any] | None = None
 ) -> tuple[SourceTable, Store]:
     """The table at a metadata file, a folder, or a name; and a store at its location."""
-    location = source
-    if not _is_place(source):
+    location, is_place = source, _is_place(source)
+    if not is_place:
         location, own = _by_name(source)
         options = {**own, **(options or {})} or None
     place = plain_location(location).rstrip("/")
+    given = place
     if not place.endswith(_ENDINGS):
         place = _newest(place, options)
     folder, _, name = place.rpartition("/")
@@ -167,7 +177,45 @@ def find_metadata(
         raise _not_found(source, error.what) from error
     except (msgspec.DecodeError, OSError, LookupError, TypeError, ValueError) as error:
         raise _not_found(source, f"{place} is no Iceberg metadata file: {error}") from error
+    if is_place:
+        _check_place(table, given)
     return table, open_store(_as_url(table.location), durable=durable, options=options)
+
+
+def _check_place(table: SourceTable, given: str) -> None:
+    """Refuse metadata of a table that is elsewhere: the log would be made there, unasked."""
+    if given == table.metadata_location:
+        # Writers may be told to keep the metadata of a table apart from it.
+        apart = table.properties.get("write.metadata.path")
+        is_there = _is_below(given, table.location) or (
+            apart is not None and _is_below(given, plain_location(apart))
+        )
+    else:
+        is_there = _real(given) == _real(table.location)
+    if not is_there:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"{given} is not where its Iceberg metadata says the table is: {table.location}.",
+            why="the table was copied or moved, and the metadata still names the files over there",
+            fix=f"Import {table.location}, or rewrite the paths in the metadata of the copy first "
+            "(Iceberg's rewrite_table_path does).",
+            fields={"source": given, "location": table.location},
+        )
+
+
+def _is_below(location: str, folder: str) -> bool:
+    return _real(location).startswith(f"{_real(folder).rstrip('/')}/")
+
+
+def _real(location: str) -> str:
+    """A plain location in the one spelling by which places can be compared.
+
+    >>> _real("s3://b/t/"), _real("//lake/./t/")
+    ('s3://b/t', '/lake/t')
+    """
+    if "://" in location:
+        return parse_location(_as_url(location)).url
+    return "/" + os.path.realpath(location).lstrip("/")
 
 
 def plain_location(text: str) -> str:

@@ -108,6 +108,10 @@ class LogSource:
             return error
         return None
 
+    def has_files(self, version: int) -> bool:
+        """Whether a commit names any file."""
+        return any(isinstance(a, AddFile | RemoveFile) for a in self._read(version))
+
     def past(self, problem: TwinlakeError, after: int) -> int:
         """The commit after a version from which on the file that a problem names is in order.
 

@@ -262,4 +262,8 @@ def _oldest(snapshot: Snapshot, source: LogSource) -> int:
         own = vacuum_horizon(times.info(version), times.time(version))
         horizon = max(horizon, _NEVER if own is None else own)
     found = times.newest_at(horizon)
-    return source.first_convertible(times.versions.start if found is None else found)
+    start = times.versions.start if found is None else found
+    # A commit without files makes no snapshot: the one before it is the newest at that time.
+    while start > times.versions.start and not source.has_files(start):
+        start -= 1
+    return source.first_convertible(start)

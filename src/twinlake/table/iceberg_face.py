@@ -81,11 +81,14 @@ class IcebergFace:
 
         The pointer of a published table is moved with it.
         """
-        engine = engine_for(spark)
-        executor = self._runtime.executor if engine is None else engine.executor
-        done = keep_up(self._snapshot, executor=executor)
+        done = self._keep_up(spark)
         follow(self._snapshot)
         return done
+
+    def _keep_up(self, spark: Any) -> Synced:
+        engine = engine_for(spark)
+        executor = self._runtime.executor if engine is None else engine.executor
+        return keep_up(self._snapshot, executor=executor)
 
     def publish(self, name: str, spark: Any = None) -> Published:
         """Give the table a name in a catalog, which from now on follows every sync.
@@ -102,7 +105,8 @@ class IcebergFace:
                 fix=f"unset {PUBLISH_PROPERTY} first, and drop the old name in its catalog",
                 fields={"name": full, "published": self.name},
             )
-        self.sync(spark)
+        # The pointer may be where nobody follows it from: to publish is to take it back.
+        self._keep_up(spark)
         # A name that is taken is found out before the table says that it has it.
         published = point(self._snapshot.store, full)
         if self.name == full:

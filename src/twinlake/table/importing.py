@@ -24,7 +24,12 @@ from twinlake.iceberg.schemas import leaves
 from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
 from twinlake.log import CACHE
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
-from twinlake.protocol import ICEBERG_PREFIX, Metadata, is_kept_for_iceberg
+from twinlake.protocol import (
+    ICEBERG_PREFIX,
+    Metadata,
+    auto_enabled_features,
+    is_kept_for_iceberg,
+)
 from twinlake.runtime import RandomIds, Runtime, engine_for
 from twinlake.schema import (
     MAX_COLUMN_ID_KEY,
@@ -34,7 +39,7 @@ from twinlake.schema import (
     field_id,
     render_schema,
 )
-from twinlake.table.staging import StagedLog, is_in_place, put_in_place
+from twinlake.table.staging import StagedLog, is_in_place, last_mark, put_in_place
 from twinlake.table.table import Table
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.importing_history import History, Step
     from twinlake.log import Snapshot
     from twinlake.schema import Struct
+    from twinlake.storage import Store
 
 __all__ = ["ImportResult", "import_iceberg"]
 
@@ -118,11 +124,13 @@ def import_iceberg(
     engine = engine_for(spark)
     executor = Runtime().executor if engine is None else engine.executor
     found, store = find_metadata(source, durable=durable, options=options)
-    is_done = is_in_place(store, found.metadata_location)
+    mark = last_mark(store)
+    is_done = is_in_place(store, found.metadata_location, mark)
     history = read_history(found, store, executor)
     notes = list(history.notes)
     if not is_done:
-        _write(history, StagedLog(store), Runtime(executor=executor), promises, notes)
+        attempt, versions = _write(history, store, Runtime(executor=executor), promises, notes)
+        put_in_place(attempt, versions, found.metadata_location, mark)
     CACHE.forget(store.url)
     table = Table.open(store.url, durable=durable, options=settings_of(store))
     if history.left_out:
@@ -166,23 +174,24 @@ def _promises(mode: str) -> tuple[tuple[str, ...], ...]:
 
 def _write(
     history: History,
-    staged: StagedLog,
+    store: Store,
     runtime: Runtime,
     wanted: tuple[tuple[str, ...], ...],
     notes: list[str],
-) -> None:
-    """Make the log, promising as much about Iceberg as its rules allow."""
-    for promises in ((),) if history.has_vectors else wanted:
-        attempt = StagedLog(staged.base)
+) -> tuple[StagedLog, int]:
+    """Make the log in memory, promising as much about Iceberg as its rules allow.
+
+    Returns it and how many versions it has.
+    """
+    *more, least = ((),) if history.has_vectors else wanted
+    for promises in more:
+        attempt = StagedLog(store)
         try:
-            versions = _Writing(history, attempt, runtime, promises).run()
+            return attempt, _Writing(history, attempt, runtime, promises).run()
         except CompatViolation as error:
-            if not promises:
-                raise
             notes.append(f"{promises[0]} could not be set: {error.why or error.what}")
-            continue
-        put_in_place(attempt, versions, history.source.metadata_location)
-        return
+    attempt = StagedLog(store)
+    return attempt, _Writing(history, attempt, runtime, least).run()
 
 
 @dataclass
@@ -270,9 +279,26 @@ class _Writing:
             )
         else:
             transaction = Transaction(self.snapshot, operation, self.runtime, (), options=options)
-        if self.snapshot is None or metadata != self.snapshot.metadata:
+        if self.snapshot is None:
+            transaction.update_metadata(self._with_later_features(metadata))
+        elif metadata != self.snapshot.metadata:
             transaction.update_metadata(metadata)
         self.snapshot = transaction.add(*actions).commit().snapshot
+
+    def _with_later_features(self, first: Metadata) -> Metadata:
+        """The first metadata, asking for what the types of later columns need as well.
+
+        A table that is there gains such features by hand only, and nobody reads this one yet.
+        """
+        schemas = (self.history.schema, *(step.schema for step in self.history.steps))
+        # Long histories have few schemas.
+        later = [self._metadata(schema) for schema in {id(one): one for one in schemas}.values()]
+        needed = {name for metadata in later for name in auto_enabled_features(metadata)}
+        asked = {
+            f"delta.feature.{name}": "supported"
+            for name in sorted(needed - auto_enabled_features(first))
+        }
+        return replace(first, configuration={**first.configuration, **asked})
 
     def _actions(self, step: Step) -> Iterable[Action]:
         now, change = self.clock.now, step.snapshot.operation != "replace"

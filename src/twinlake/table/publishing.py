@@ -16,7 +16,7 @@ from twinlake.errors import Code, ConflictError, UserError
 from twinlake.iceberg import HOOKS as ICEBERG_HOOKS
 from twinlake.iceberg import wants_sync
 from twinlake.iceberg.catalogs import open_pointer, overtaken
-from twinlake.iceberg.face_files import FaceFiles
+from twinlake.iceberg.face_files import FaceFiles, is_metadata_name
 from twinlake.storage import parse_location
 from twinlake.table.names import Names, default_catalog_path
 from twinlake.table.naming import split_name
@@ -56,11 +56,14 @@ def full_name(name: str) -> str:
 def follow(snapshot: Snapshot) -> Published | None:
     """Move the pointer of a published table to its newest metadata; None if it has no name."""
     name = snapshot.metadata.get(PUBLISH_PROPERTY)
-    return point(snapshot.store, name) if name else None
+    return point(snapshot.store, name, only_from_ours=True) if name else None
 
 
-def point(store: Store, name: str) -> Published:
-    """Let a name point at the newest Iceberg metadata of a table."""
+def point(store: Store, name: str, *, only_from_ours: bool = False) -> Published:
+    """Let a name point at the newest Iceberg metadata of a table.
+
+    With ``only_from_ours`` a pointer that an Iceberg client moved to a commit of its own stays.
+    """
     files = FaceFiles(store)
     with _pointer(name, store.url) as pointer:
         for attempt in range(_ATTEMPTS):
@@ -73,6 +76,8 @@ def point(store: Store, name: str) -> Published:
             _check_same_table(name, found, wanted)
             if found == wanted:
                 break
+            if only_from_ours and found is not None and not is_metadata_name(found):
+                raise _committed_elsewhere(name, found, wanted)
             try:
                 pointer.swap(found, wanted)
                 break
@@ -135,6 +140,18 @@ def _check_same_table(name: str, found: str | None, wanted: str) -> None:
         fix="choose another name, or drop that one with the client that made it",
         delta_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         fields={"name": name, "found": found},
+    )
+
+
+def _committed_elsewhere(name: str, found: str, wanted: str) -> ConflictError:
+    return ConflictError(
+        Code.CONFLICT_WRITE,
+        f"An Iceberg client has committed to {name}.",
+        why=f"The name points at {found}, which twinlake did not write. A table is written through "
+        "its Delta log, which knows nothing of that commit.",
+        fix="Write those rows again through twinlake or Delta, then take the name back to "
+        f"{wanted} with `twinlake sync PATH --publish {name}`.",
+        fields={"name": name, "found": found, "wanted": wanted},
     )
 
 

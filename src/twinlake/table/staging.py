@@ -2,15 +2,22 @@
 
 Until its first version is there, a log is no table: so that one is written last, and whoever looks
 sees no table or the whole of it. What an attempt that was killed left behind is known by its mark.
+
+Marks are numbered and made by conditional create, so each belongs to one import, and the highest
+one counts. Who begins takes over from the mark that was there then, by making the next one; whoever
+finds a mark or a log that came meanwhile, stops. So does an import that has been taken over.
 """
 
 from __future__ import annotations
 
+import re
+import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.log.names import LOG_FOLDER, commit_key, parse_log_file
-from twinlake.storage import Committed, Conflict, MemoryStore, OnDisk, Reopenable
+from twinlake.log.names import LOG_FOLDER, Kind, commit_key, parse_log_file
+from twinlake.storage import Committed, Conflict, MemoryStore, OnDisk, Reopenable, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,9 +25,9 @@ if TYPE_CHECKING:
 
     from twinlake.storage import CreateOutcome, ObjectMeta, Store
 
-__all__ = ["StagedLog", "is_in_place", "put_in_place"]
+__all__ = ["Mark", "StagedLog", "is_in_place", "last_mark", "put_in_place"]
 
-_MARK: Final = f"{LOG_FOLDER}/_import.mark"
+_MARK: Final = re.compile(rf"{LOG_FOLDER}/_import\.(\d{{6}})\.mark")
 
 
 class StagedLog:
@@ -96,65 +103,192 @@ def _is_log(key: str) -> bool:
     return key.split("/", 1)[0] == LOG_FOLDER
 
 
-def is_in_place(store: Store, what: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The sign of one import in a log that is not whole yet."""
+
+    number: int = 0
+    """From one on; zero is no mark."""
+    data: bytes = b""
+
+    @property
+    def key(self) -> str:
+        """Where it is."""
+        return f"{LOG_FOLDER}/_import.{self.number:06d}.mark"
+
+    @property
+    def what(self) -> str:
+        """What is being imported."""
+        return self.data.partition(b"\n")[2].decode()
+
+    def next(self, what: str) -> Mark:
+        """A mark that counts instead of this one, and that nobody else can have made."""
+        return Mark(self.number + 1, f"{uuid.uuid4()}\n{what}".encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What is in the folder of the log."""
+
+    commits: frozenset[int]
+    marks: tuple[int, ...]
+    has_more: bool
+    """Files of a log that an import never writes: this table is in use."""
+
+    @property
+    def is_whole(self) -> bool:
+        return 0 in self.commits
+
+    @property
+    def newest(self) -> int:
+        return self.marks[-1] if self.marks else 0
+
+
+def _find(store: Store) -> _Found:
+    keys = [item.key for item in store.list_from(LOG_FOLDER)]
+    files = [file for file in map(parse_log_file, keys) if file is not None]
+    commits = frozenset(file.version for file in files if file.kind is Kind.COMMIT)
+    marks = sorted(int(match[1]) for match in map(_MARK.fullmatch, keys) if match is not None)
+    return _Found(commits=commits, marks=tuple(marks), has_more=len(files) > len(commits))
+
+
+def last_mark(store: Store) -> Mark:
+    """The mark that an import which was killed left behind, or that another one has just made."""
+    number = _find(store).newest
+    return Mark(number, _read(store, Mark(number).key) or b"") if number else Mark()
+
+
+def is_in_place(store: Store, what: str, mark: Mark) -> bool:
     """Whether an earlier attempt at the same, which was killed then, got to its end.
 
     Raises:
         UserError: there is a table already, or a log that no import of ours began.
     """
-    logged, is_ours = _found(store)
-    is_whole = commit_key(0) in logged
-    if logged and (not is_ours or (is_whole and store.read(_MARK) != what.encode())):
-        raise UserError(
-            Code.TABLE_EXISTS,
-            f"There is a Delta log at {store.url} already.",
-            why="importing would mix two tables",
-            fix="Open the table as it is, or remove its _delta_log first.",
-            delta_class="DELTA_TABLE_ALREADY_EXISTS",
-            fields={"url": store.url},
-        )
-    if is_whole:
+    found = _find(store)
+    if found.is_whole and mark.number and mark.what == what:
         # It was killed between the last step and tidying up.
-        store.delete([_MARK])
+        store.delete(Mark(number).key for number in found.marks)
         return True
+    _refuse_log(store, found, mark)
     return False
 
 
-def _found(store: Store) -> tuple[list[str], bool]:
-    """The files of a log, and whether an import of ours began it."""
-    keys = [item.key for item in store.list_from(LOG_FOLDER)]
-    return [key for key in keys if parse_log_file(key) is not None], _MARK in keys
+def put_in_place(staged: StagedLog, versions: int, what: str, before: Mark) -> None:
+    """Write the log to the real store, its first version last; ``what`` is noted meanwhile.
 
+    ``before`` is the last mark that was there when the import began.
 
-def put_in_place(staged: StagedLog, versions: int, what: str) -> None:
-    """Write the log to the real store, its first version last; ``what`` is noted meanwhile."""
+    Raises:
+        UserError: a table, or another import, came meanwhile; nothing of it is touched.
+    """
     store = staged.base
-    store.put(_MARK, what.encode())
-    leftover, _ = _found(store)
-    store.delete(leftover)
+    mark, found = _claim(store, what, before)
     for key in sorted(staged.files):
         store.put(key, staged.read(key))
+    kept = _sweep(staged, found.commits, versions, mark)
     for version in range(versions - 1, 0, -1):
-        store.put(commit_key(version), staged.read(commit_key(version)))
-    data = staged.read(commit_key(0))
-    outcome = store.create(commit_key(0), data)
-    if not isinstance(outcome, Committed):
-        _settle(store, data, outcome)
-    store.delete([_MARK])
+        if version not in kept:
+            _check_owner(store, mark)
+            _create(store, commit_key(version), staged.read(commit_key(version)), mark)
+    _check_owner(store, mark)
+    found = _find(store)
+    if found.has_more or found.commits != frozenset(range(1, versions)):
+        raise _exists(store)
+    _create(store, commit_key(0), staged.read(commit_key(0)), mark)
+    store.delete(Mark(number).key for number in found.marks if number <= mark.number)
 
 
-def _settle(store: Store, data: bytes, outcome: CreateOutcome) -> None:
-    """Find out what became of the first version when the store did not say that it was made."""
+def _claim(store: Store, what: str, before: Mark) -> tuple[Mark, _Found]:
+    """Make the mark of this import; returns it, and what an earlier one left behind."""
+    # Looked at before as well: a mark of ours has no business beside the log of somebody else.
+    _refuse_log(store, _find(store), before)
+    if before.number and _read(store, before.key) != before.data:
+        raise _overtaken(store)
+    mark = before.next(what)
+    _create(store, mark.key, mark.data, mark)
+    found = _find(store)
     try:
-        if store.read(commit_key(0)) == data:
-            return
-    except StorageError as error:
-        if error.code is not Code.STORAGE_NOT_FOUND or isinstance(outcome, Conflict):
-            raise
+        _refuse_log(store, found, before)
+        _check_owner(store, mark)
+    except UserError:
+        store.delete([mark.key])
+        raise
+    return mark, found
+
+
+def _refuse_log(store: Store, found: _Found, before: Mark) -> None:
+    """Only the part of a log that stands under a mark we began with may be finished by us."""
+    if found.is_whole or found.has_more or (found.commits and not before.number):
+        raise _exists(store)
+
+
+def _sweep(staged: StagedLog, left: frozenset[int], versions: int, mark: Mark) -> frozenset[int]:
+    """Remove what an earlier import left behind, but for what is the same; returns that."""
+    store = staged.base
+    kept = frozenset(
+        version
+        for version, key in ((version, commit_key(version)) for version in left)
+        if version < versions and _read(store, key) == staged.read(key)
+    )
+    if left - kept:
+        _check_owner(store, mark)
+        store.delete(commit_key(version) for version in sorted(left - kept))
+    return kept
+
+
+def _check_owner(store: Store, mark: Mark) -> None:
+    """Stop if another import has taken over, or has finished and tidied up."""
+    following = Mark(mark.number + 1)
+    if _read(store, mark.key) != mark.data or store.head(following.key) is not None:
+        raise _overtaken(store)
+
+
+def _create(store: Store, key: str, data: bytes, mark: Mark) -> None:
+    """Create an object of this import; where the store does not say that it did, find out."""
+    outcome = store.create(key, data)
+    if isinstance(outcome, Committed):
+        return
+    if isinstance(outcome, Conflict):
+        # The object, even with the same bytes, may be that of an import which has the mark now.
+        _check_owner(store, mark)
+    if _read(store, key) == data:
+        return
+    if isinstance(outcome, Unknown) and outcome.refusal is not None:
+        raise outcome.refusal
     raise UserError(
         Code.TABLE_EXISTS,
         f"The import to {store.url} could not be finished.",
-        why="somebody else made a table there, or the store did not take the first version",
+        why=f"somebody else made {key} there, or the store did not take it",
         fix="Look at what is there; if there is no table, run the import again.",
+        fields={"url": store.url},
+    )
+
+
+def _read(store: Store, key: str) -> bytes | None:
+    try:
+        return store.read(key)
+    except StorageError as error:
+        if error.code is not Code.STORAGE_NOT_FOUND:
+            raise
+        return None
+
+
+def _exists(store: Store) -> UserError:
+    return UserError(
+        Code.TABLE_EXISTS,
+        f"There is a Delta log at {store.url} already.",
+        why="importing would mix two tables",
+        fix="Open the table as it is, or remove its _delta_log first.",
+        delta_class="DELTA_TABLE_ALREADY_EXISTS",
+        fields={"url": store.url},
+    )
+
+
+def _overtaken(store: Store) -> UserError:
+    return UserError(
+        Code.TABLE_EXISTS,
+        f"Another import to {store.url} began meanwhile.",
+        why="only one of them may write the log; nothing of the other one was changed",
+        fix="Wait for it and open the table; if it was killed, run the import again.",
         fields={"url": store.url},
     )

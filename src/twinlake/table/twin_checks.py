@@ -22,6 +22,7 @@ from twinlake.schema import (
     parse_partition_value,
     physical_name,
 )
+from twinlake.table.twin_format_3 import compare_lineage, compare_next_row_id, compare_vectors
 from twinlake.table.twin_report import Difference, Finding
 from twinlake.table.twin_statistics import compare_statistics, read_statistics
 
@@ -72,6 +73,9 @@ class VersionCheck:
         columns = tuple(leaves(self._delta.schema))
         for path in sorted(files.keys() & self.adds.keys()):
             yield from self._file(self.adds[path], files[path], columns)
+        vectors = [vector for manifest in self._manifests for vector in manifest.vectors]
+        for path, (what, column, delta, iceberg) in compare_vectors(self.adds, files, vectors):
+            yield self._finding(what, path, column=column, delta=delta, iceberg=iceberg)
         yield from self._totals(listed)
         for manifest in self._manifests:
             yield from self._manifest(manifest)
@@ -91,6 +95,18 @@ class VersionCheck:
                     delta=_spelled(said.get(number)),
                     iceberg=_spelled(found.get(number)),
                 )
+
+    def metadata_findings(self, metadata: Any) -> Iterator[Finding]:
+        """How PyIceberg's metadata of the newest version differ from those of the Delta version."""
+        remarks = compare_next_row_id(
+            self._delta, getattr(metadata, "next_row_id", None), metadata.format_version
+        )
+        for what, column, delta, iceberg in remarks:
+            yield self._finding(what, column=column, delta=delta, iceberg=iceberg)
+
+    @property
+    def _format_version(self) -> int:
+        return 0 if self._iceberg is None else self._iceberg.format_version
 
     @property
     def _manifests(self) -> tuple[IcebergManifest, ...]:
@@ -130,7 +146,11 @@ class VersionCheck:
             )
         for name in self._delta.metadata.partition_columns:
             yield from self._partition(name, add, file)
-        for what, column, delta, iceberg in compare_statistics(stats, file, columns):
+        remarks = (
+            *compare_statistics(stats, file, columns),
+            *compare_lineage(add, file, self._format_version),
+        )
+        for what, column, delta, iceberg in remarks:
             yield self._finding(what, file.path, column=column, delta=delta, iceberg=iceberg)
 
     def _partition(self, name: str, add: AddFile, file: IcebergFile) -> Iterator[Finding]:
@@ -148,19 +168,14 @@ class VersionCheck:
             )
 
     def _totals(self, listed: list[IcebergFile]) -> Iterator[Finding]:
-        hidden = sum(
-            add.deletion_vector.cardinality for add in self.adds.values() if add.deletion_vector
-        )
-        found = sum(manifest.deleted_rows for manifest in self._manifests)
-        if hidden != found:
-            yield self._finding(Difference.DELETES, delta=f"{hidden} rows", iceberg=f"{found} rows")
         if self._iceberg is None:
             return
+        hidden = sum(one.record_count for manifest in self._manifests for one in manifest.vectors)
         counted = {
             "total-data-files": len(listed),
             "total-records": sum(file.record_count for file in listed),
             "total-files-size": None if hidden else sum(file.size for file in listed),
-            "total-position-deletes": found,
+            "total-position-deletes": hidden,
         }
         for name, count in counted.items():
             stated = self._iceberg.totals.get(name)

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, StaticTable
     from pyiceberg.table.snapshots import Snapshot
 
-__all__ = ["IcebergFile", "IcebergManifest", "IcebergSide", "IcebergVersion"]
+__all__ = ["IcebergFile", "IcebergManifest", "IcebergSide", "IcebergVector", "IcebergVersion"]
 
 _VERSION = "delta-version"
+_FILE_PATH = 2147483546
+"""The id of the column of delete files that holds the path of the data file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,21 @@ class IcebergFile:
     null_value_counts: Mapping[int, int]
     lower_bounds: Mapping[int, bytes]
     upper_bounds: Mapping[int, bytes]
+    sequence_number: int | None = None
+    first_row_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergVector:
+    """A deletion vector as its manifest lists it."""
+
+    referenced_data_file: str
+    """Empty where it names none."""
+    bounds: frozenset[str]
+    """The data files that its bounds name."""
+    record_count: int
+    """How many rows it hides."""
+    sequence_number: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +57,7 @@ class IcebergManifest:
 
     path: str
     files: tuple[IcebergFile, ...]
-    deleted_rows: int = 0
-    """How many rows its deletion vectors hide."""
+    vectors: tuple[IcebergVector, ...] = ()
     stated_files: int | None = None
     stated_rows: int | None = None
     summaries: Mapping[int, Any] = field(default_factory=dict)
@@ -54,6 +70,7 @@ class IcebergVersion:
 
     version: int
     snapshot_id: int
+    format_version: int
     totals: Mapping[str, str]
     manifests: tuple[IcebergManifest, ...]
     schema: Any
@@ -110,15 +127,27 @@ class IcebergSide:
         return IcebergVersion(
             version=version,
             snapshot_id=snapshot.snapshot_id,
+            format_version=self.table.metadata.format_version,
             totals={} if summary is None else dict(summary.additional_properties),
             manifests=tuple(self._manifest(one) for one in self._listed(snapshot)),
-            schema=self.table.metadata.schema_by_id(snapshot.schema_id or 0),
+            schema=self._schema(snapshot),
         )
 
     def tasks(self, snapshot_id: int) -> dict[str, FileScanTask]:
         """What PyIceberg would read for a snapshot, by the path of the data file."""
         planned = self.table.scan(snapshot_id=snapshot_id).plan_files()
         return {task.file.file_path: task for task in planned}
+
+    def _schema(self, snapshot: Snapshot) -> Any:
+        if snapshot.schema_id is None:
+            return self.table.schema()
+        found = self.table.metadata.schema_by_id(snapshot.schema_id)
+        if found is None:
+            raise LookupError(
+                f"snapshot {snapshot.snapshot_id} names schema {snapshot.schema_id}, "
+                "which the metadata does not have"
+            )
+        return found
 
     def _listed(self, snapshot: Snapshot) -> Iterator[ManifestFile]:
         from pyiceberg.manifest import read_manifest_list
@@ -131,12 +160,12 @@ class IcebergSide:
 
         spec = self.table.metadata.specs()[manifest.partition_spec_id]
         columns = [part.source_id for part in spec.fields]
-        entries = [entry.data_file for entry in manifest.fetch_manifest_entry(self.table.io)]
+        entries = list(self._entries(manifest))
         is_data = manifest.content == ManifestContent.DATA
         return IcebergManifest(
             path=manifest.manifest_path,
             files=tuple(_file(one, columns) for one in entries) if is_data else (),
-            deleted_rows=0 if is_data else sum(one.record_count for one in entries),
+            vectors=() if is_data else tuple(_vector(one) for one in entries),
             stated_files=_sum(manifest.added_files_count, manifest.existing_files_count)
             if is_data
             else None,
@@ -146,8 +175,60 @@ class IcebergSide:
             summaries=dict(zip(columns, manifest.partitions or (), strict=False)),
         )
 
+    def _entries(self, manifest: ManifestFile) -> Iterator[_Entry]:
+        """The live entries. PyIceberg's own way to them leaves out the fields of format 3."""
+        from pyiceberg.avro.file import AvroFile
+        from pyiceberg.manifest import (
+            DATA_FILE_TYPE,
+            MANIFEST_ENTRY_SCHEMAS,
+            DataFile,
+            DataFileContent,
+            FileFormat,
+            ManifestEntry,
+            ManifestEntryStatus,
+        )
 
-def _file(found: DataFile, columns: list[int]) -> IcebergFile:
+        names = [part.name for part in DATA_FILE_TYPE[3].fields]
+        places = {name: names.index(name) for name in ("first_row_id", "referenced_data_file")}
+        with AvroFile[ManifestEntry](
+            self.table.io.new_input(manifest.manifest_path),
+            MANIFEST_ENTRY_SCHEMAS[3],
+            read_types={-1: ManifestEntry, 2: DataFile},
+            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+        ) as reader:
+            for entry in reader:
+                if entry.status == ManifestEntryStatus.DELETED:
+                    continue
+                number = entry.sequence_number
+                if number is None and entry.status == ManifestEntryStatus.ADDED:
+                    number = manifest.sequence_number
+                newer = {name: entry.data_file[place] for name, place in places.items()}
+                yield _Entry(file=entry.data_file, sequence_number=number, **newer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A file in a manifest, with what PyIceberg has no names for."""
+
+    file: DataFile
+    sequence_number: int | None
+    first_row_id: int | None
+    referenced_data_file: str | None
+
+
+def _vector(entry: _Entry) -> IcebergVector:
+    bounds = (entry.file.lower_bounds, entry.file.upper_bounds)
+    named = [bound[_FILE_PATH] for bound in bounds if bound and _FILE_PATH in bound]
+    return IcebergVector(
+        referenced_data_file=entry.referenced_data_file or "",
+        bounds=frozenset(name.decode("utf-8", "replace") for name in named),
+        record_count=entry.file.record_count,
+        sequence_number=entry.sequence_number,
+    )
+
+
+def _file(entry: _Entry, columns: list[int]) -> IcebergFile:
+    found = entry.file
     return IcebergFile(
         path=found.file_path,
         size=found.file_size_in_bytes,
@@ -157,6 +238,8 @@ def _file(found: DataFile, columns: list[int]) -> IcebergFile:
         null_value_counts=dict(found.null_value_counts or {}),
         lower_bounds=dict(found.lower_bounds or {}),
         upper_bounds=dict(found.upper_bounds or {}),
+        sequence_number=entry.sequence_number,
+        first_row_id=entry.first_row_id,
     )
 
 

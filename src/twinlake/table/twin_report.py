@@ -24,6 +24,7 @@ class Difference(StrEnum):
     SIZE = "size"
     PARTITION = "partition"
     DELETES = "deleted rows"
+    LINEAGE = "row lineage"
     STATISTICS = "statistics"
     BOUND_LOSES_ROWS = "bound loses rows"
     BOUND_DIFFERS = "bound differs"

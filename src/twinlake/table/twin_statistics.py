@@ -73,12 +73,13 @@ def compare_statistics(
 
 def _counts(stats: Mapping[str, Any], file: IcebergFile, leaf: Leaf, name: str) -> Iterator[Remark]:
     said = _at(stats.get("nullCount"), leaf.path)
+    found = file.null_value_counts.get(leaf.id)
     if not isinstance(said, int):
         said = None
     elif stats.get("tightBounds") is False and said not in (0, stats.get("numRecords")):
-        # Rows were hidden since: how many nulls are left is not known.
-        said = None
-    found = file.null_value_counts.get(leaf.id)
+        # Rows were hidden since, and how many nulls are left is not known. An entry from before
+        # may still tell those of all rows.
+        said = said if found == said else None
     if found != said:
         yield Difference.STATISTICS, name, _told("nulls", said), _told("nulls", found)
     values = file.value_counts.get(leaf.id)

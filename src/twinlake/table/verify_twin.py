@@ -15,6 +15,7 @@ from twinlake.errors import TwinlakeError
 from twinlake.iceberg.file_access import pyiceberg_properties
 from twinlake.iceberg.snapshot_ids import recorded_id, snapshot_id, version_of
 from twinlake.log import load_snapshot
+from twinlake.protocol import partition_zone
 from twinlake.runtime import engine_for
 from twinlake.table.twin_checks import VersionCheck
 from twinlake.table.twin_iceberg import IcebergSide
@@ -24,6 +25,9 @@ from twinlake.table.twin_rows import Content, DeltaContent, IcebergContent
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
+    from pyiceberg.table import FileScanTask
+
+    from twinlake.actions import AddFile, Metadata
     from twinlake.log import Snapshot
     from twinlake.runtime import Executor
     from twinlake.table.table import Table
@@ -104,12 +108,14 @@ class _Run:
         last = min(self.side.version, self.snapshot.version)
         first = min(stated, default=last)
         current: IcebergVersion | None = None
+        is_readable = True
         for version in range(first, last + 1):
             if version in stated:
                 current = self._read(version, stated[version])
-                if current is None:
-                    continue
-            yield version, current
+                is_readable = current is not None
+            # Versions without a snapshot of their own show the one before: told once is enough.
+            if is_readable:
+                yield version, current
 
     def check(self, version: int, iceberg: IcebergVersion | None, *, rows: bool) -> None:
         """Compare one version."""
@@ -130,6 +136,7 @@ class _Run:
         if is_last:
             # What readers take who do not travel in time.
             schema = self.side.table.schema()
+            self.report(check.metadata_findings(self.side.table.metadata))
         if schema is not None:
             self.report(check.schema_findings(schema))
         if rows and iceberg is not None and (is_own or is_last):
@@ -179,7 +186,21 @@ class _Run:
                 iceberg=f"snapshot {newest} is the current one",
             )
             self.report([at])
+        self._check_main()
         return found
+
+    def _check_main(self) -> None:
+        """The branch that readers take is at the current snapshot, which other readers take."""
+        metadata = self.side.table.metadata
+        main, newest = metadata.refs.get("main"), metadata.current_snapshot_id
+        if main is not None and main.snapshot_id != newest:
+            found = Finding(
+                version=self.side.version,
+                what=Difference.SNAPSHOT,
+                delta=f"snapshot {newest}",
+                iceberg=f"snapshot {main.snapshot_id} is the one of branch main",
+            )
+            self.report([found])
 
     def _read(self, version: int, snapshot: Any) -> IcebergVersion | None:
         try:
@@ -208,25 +229,14 @@ class _Run:
         ours = self._hashed(
             DeltaContent(delta.store),
             {
-                path: (
-                    ("delta", path, add.key, delta.metadata.schema_string),
-                    (delta.metadata, add),
-                )
+                path: (_delta_key(delta.metadata, path, add), (delta.metadata, add))
                 for path, add in check.adds.items()
             },
         )
         theirs = self._hashed(
             IcebergContent(self.side.table.metadata, self.side.table.io),
             {
-                path: (
-                    (
-                        "iceberg",
-                        path,
-                        frozenset(one.file_path for one in task.delete_files),
-                        schema.schema_id,
-                    ),
-                    (schema, task),
-                )
+                path: (_iceberg_key(schema, path, task), (schema, task))
                 for path, task in tasks.items()
             },
         )
@@ -253,3 +263,24 @@ class _Run:
             if isinstance(task, DeltaContent):
                 self.rows += content.rows
         return {path: self._contents[key] for path, (key, _) in wanted.items()}
+
+
+def _delta_key(metadata: Metadata, path: str, add: AddFile) -> Hashable:
+    """All that the rows of a file on the Delta side depend on."""
+    return (
+        "delta",
+        path,
+        add.key,
+        metadata.schema_string,
+        metadata.column_mapping_mode,
+        tuple(metadata.partition_columns),
+        partition_zone(metadata),
+        frozenset(add.partition_values.items()),
+    )
+
+
+def _iceberg_key(schema: Any, path: str, task: FileScanTask) -> Hashable:
+    """The same for the Iceberg side, where a column that the file lacks is one of its partition."""
+    deletes = frozenset(one.file_path for one in task.delete_files)
+    # As text: not a number would not be found again.
+    return ("iceberg", path, deletes, schema.schema_id, repr(task.file.partition))

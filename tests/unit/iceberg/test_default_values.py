@@ -56,6 +56,9 @@ def test_literals(text: str, kind: str, expected: Any) -> None:
         ("NULL", "INT"),
         ("current_date()", "DATE"),
         ("current_timestamp", "TIMESTAMP"),
+        # In the zone of whoever writes.
+        ("TIMESTAMP'2024-01-01 00:00:00'", "TIMESTAMP"),
+        ("DATE'2024-01-01'", "TIMESTAMP"),
         ("uuid()", "STRING"),
         ("1 + 1", "INT"),
         ("other", "STRING"),

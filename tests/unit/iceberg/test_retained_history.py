@@ -263,6 +263,39 @@ def test_a_table_may_ask_for_less_history(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "_iceberg")
 
 
+def test_history_that_begins_with_a_commit_without_files(tmp_path: Path) -> None:
+    table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
+    table = table.set_properties({"note": "x"})
+    table = append(table, tmp_path, [{"id": 2}])
+    wish = "delta.universalFormat.config.iceberg.history.expire.max-snapshot-age-ms"
+    table = table.set_properties({wish: str(75 * HOUR)})
+    # The newest commit at the end of history is the second, which made no snapshot.
+    table = at_hours(tmp_path, table, 0, 10, 20, 30, 100)
+
+    sync(table.at(3).snapshot)
+    for _ in ("carried on", "made anew"):
+        agree(table, tmp_path)
+        assert versions(tmp_path) == [1, 3]
+        shutil.rmtree(tmp_path / "_iceberg")
+
+
+@pytest.mark.parametrize("place", ["property", "summary"])
+def test_notes_of_removals_that_are_damaged(tmp_path: Path, place: str) -> None:
+    table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
+    sync(table.snapshot)
+    newest = tmp_path / "_iceberg" / "metadata" / f"v{table.version}.metadata.json"
+    found = msgspec.json.decode(newest.read_bytes())
+    if place == "property":
+        found["properties"]["twinlake.early-removals"] = "rubbish"
+    else:
+        found["snapshots"][0]["summary"]["delta-removal-timestamp"] = "rubbish"
+    newest.write_bytes(msgspec.json.encode(found))
+
+    done = agree(append(table, tmp_path, [{"id": 2}]), tmp_path)
+
+    assert "damaged" in done.rebuilt
+
+
 def test_a_snapshot_tells_where_it_comes_from(tmp_path: Path) -> None:
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
     sync(table.snapshot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -192,6 +193,29 @@ def test_an_sql_catalog_follows_every_commit(
     table = append(table.refresh(), tmp_path / "t", [{"id": 2}])
     assert table.warnings == ()
     assert rows_by_name(sql_catalog, inner) == [1, 2]
+
+
+def test_a_commit_of_an_iceberg_client_is_not_thrown_away_in_silence(
+    sql_catalog: SqlCatalog, full_name: str, tmp_path: Path
+) -> None:
+    table = made(tmp_path / "t")
+    table.iceberg.publish(full_name)
+    inner = full_name.removeprefix("prod.")
+    loaded = sql_catalog.load_table(inner)
+    loaded.append(pa.table({"id": [99]}, schema=loaded.schema().as_arrow()))
+
+    table = append(table.refresh(), tmp_path / "t", [{"id": 2}])
+
+    (warning,) = table.warnings
+    assert f"An Iceberg client has committed to {full_name}" in str(warning)
+    assert rows_by_name(sql_catalog, inner) == [1, 99]
+    with pytest.raises(ConflictError, match="has committed to") as raised:
+        table.iceberg.sync()
+    assert "--publish" in raised.value.fix
+    # Whoever says so takes the name back.
+    table.iceberg.publish(full_name)
+    assert rows_by_name(sql_catalog, inner) == [1, 2]
+    assert append(table, tmp_path / "t", [{"id": 3}]).warnings == ()
 
 
 def test_a_namespace_is_not_made_on_the_way(sql_catalog: SqlCatalog, tmp_path: Path) -> None:
