@@ -32,6 +32,7 @@ _FEW_RUNS: Final = 3
 _TWINLAKE: Final = "twinlake"
 _PEER: Final = "PyIceberg"
 _ON_S3: Final = "twinlake on S3"
+_SHORT: Final = "twinlake, short history"
 _TWO: Final = "twinlake, two processes"
 # It takes the longer the more snapshots there are.
 _PEER_COMMITS: Final = 300
@@ -174,10 +175,11 @@ def run_row(plan: Plan) -> list[CaseResult]:
     spec = {"window": sizes.twin_window}
     ours = Side(name=_TWINLAKE, job=f"{_JOBS}:Rows", spec={**spec, "commits": many})
     peer = Side(name=_PEER, job=f"{_JOBS}:PeerRows", spec={**spec, "commits": few})
+    short = Side(name=_SHORT, job=f"{_JOBS}:RowsOfShortHistory", spec={**spec, "commits": many})
     on_s3 = Side(name=_ON_S3, job=f"{_JOBS}:RowsOnS3", spec={**spec, "commits": many})
     has_server = find_binary() is not None
     samples: Samples = {
-        **alternate([ours, *[on_s3] * has_server], quiet, min(plan.runs, _FEW_RUNS)),
+        **alternate([ours, short, *[on_s3] * has_server], quiet, min(plan.runs, _FEW_RUNS)),
         **alternate([peer], quiet, _ONCE),
     }
     what = f"{many:,} conversions"
@@ -191,6 +193,7 @@ def run_row(plan: Plan) -> list[CaseResult]:
             bar=OWN_FLAT_BAR,
             metric="{} without bytes",
         ),
+        _growth(f"{what}, snapshots expiring", _SHORT, sizes, samples, bar=OWN_FLAT_BAR),
     ]
     if has_server:
         rows.append(_growth(f"{what} on S3", _ON_S3, sizes, samples, bar=OWN_FLAT_BAR))
@@ -206,6 +209,8 @@ def run_row(plan: Plan) -> list[CaseResult]:
                 "part of it, and the share of one of the looks at all files that come now and then",
                 "no snapshot expires, so that the metadata file lists them all; in memory, where "
                 "there is such a file system",
+                "with snapshots expiring: both tables ask for a history of 0.3 s, and the younger one "
+                "has three times as many commits behind it, so that both expire and clean up",
                 "a metadata file is 700 KB by then, and another one of that size is deleted: what "
                 "a plain copy of these files costs is taken off in the second row",
                 f"on S3: {'a real server' if has_server else 'left out, make s3 builds the server'}"

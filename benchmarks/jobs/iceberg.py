@@ -8,7 +8,7 @@ import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks.iceberg_tables import (
     Writer,
@@ -22,7 +22,7 @@ from benchmarks.jobs.commits import OUR_MODULES as COMMIT_MODULES
 from benchmarks.jobs.interface import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from twinlake import Table
 
@@ -35,6 +35,7 @@ OUR_MODULES = (
 )
 #: As many as Iceberg keeps unless it is told otherwise.
 _KEPT_METADATA = 100
+_AGE = "delta.universalFormat.config.iceberg.history.expire.max-snapshot-age-ms"
 PEER_MODULES = ("pyarrow.parquet", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "fastavro")
 
 
@@ -170,6 +171,9 @@ class _Rows:
     They take turns, so that what the machine does meanwhile falls on both.
     """
 
+    before: ClassVar[int] = 1
+    """How many windows of commits the younger table has behind it."""
+
     def __init__(self, spec: dict[str, Any]) -> None:
         self.scratch = Path(spec["scratch"])
         self.commits: int = spec["commits"]
@@ -177,7 +181,8 @@ class _Rows:
         self.seconds: dict[str, list[float]] = {"early": [], "late": []}
 
     def setup(self) -> None:
-        for name, count in (("early", self.window), ("late", self.commits - self.window)):
+        young = min(self.before * self.window, self.commits - self.window)
+        for name, count in (("early", young), ("late", self.commits - self.window)):
             self.begin(name)
             for _ in range(count):
                 self.step(name)
@@ -225,8 +230,10 @@ class Rows(_Rows):
         self.writers: dict[str, Writer] = {}
         self.bytes: dict[str, _Bytes] = {}
 
+    properties: ClassVar[Mapping[str, str]] = {}
+
     def begin(self, name: str) -> None:
-        self.tables[name] = create(self.scratch / name)
+        self.tables[name] = create(self.scratch / name, properties=self.properties)
         self.tables[name].iceberg.sync()
         self.writers[name] = Writer(self.scratch / name, self.tables[name])
         self.bytes[name] = _Bytes(self.scratch / f"{name}-bytes")
@@ -265,6 +272,20 @@ class Rows(_Rows):
             name: mean + statistics.median(self.sync(name) for _ in range(3)) / MOST_TURNS
             for name, mean in means.items()
         }
+
+
+class RowsOfShortHistory(Rows):
+    """The same on tables that have reached their retention, as every table does in time."""
+
+    properties: ClassVar[Mapping[str, str]] = {_AGE: "300"}
+    # Until snapshots expire, and then metadata files that reach some which have expired.
+    before = 3
+
+    def step(self, name: str) -> float:
+        return self.convert(name)
+
+    def figures(self, means: dict[str, float]) -> dict[str, float]:
+        return self.with_looks(means)
 
 
 class _Bytes:

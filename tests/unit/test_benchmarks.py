@@ -29,7 +29,7 @@ BARS = {
     "iceberg-first": [],
     "iceberg-append": [1.5, 1.5],
     # On S3 where there is a server.
-    "iceberg-commits": [1.5, 1.2, *[1.2] * (find_binary() is not None)],
+    "iceberg-commits": [1.5, 1.2, 1.2, *[1.2] * (find_binary() is not None)],
     "iceberg-memory": [],
     "iceberg-peer": [],
     "verify-seed": [],
