@@ -209,7 +209,7 @@ def run_row(plan: Plan) -> list[CaseResult]:
                 "part of it, and the share of one of the looks at all files that come now and then",
                 "no snapshot expires, so that the metadata file lists them all; in memory, where "
                 "there is such a file system",
-                "with snapshots expiring: both tables ask for a history of 0.3 s, and the younger one "
+                "with snapshots expiring: both tables ask for a history of 0.3 s, and the younger "
                 "has three times as many commits behind it, so that both expire and clean up",
                 "a metadata file is 700 KB by then, and another one of that size is deleted: what "
                 "a plain copy of these files costs is taken off in the second row",
