@@ -32,9 +32,9 @@ from tests.support.iceberg_faces import (
     iceberg_rows,
     now_ms,
     opened,
-    promises,
     remove_files,
     replace_table,
+    successor,
 )
 from tests.support.local_engine import rows_of
 from tests.support.log_tables import commit, info
@@ -203,16 +203,7 @@ def replace(table: Table, folder: Path, chance: Random) -> Table:
     columns = f"id LONG, p {chance.choice(PARTITIONS)}, q {chance.choice(PARTITIONS)}, {COLUMNS}"
     if table.metadata.partition_columns in ((), tuple(parts)):
         return append(replace_table(table, columns, *parts), folder, chance)
-    other = new_metadata(
-        columns,
-        partition_by=parts,
-        cluster_by=(),
-        properties=promises(table),
-        name=None,
-        description=None,
-        runtime=table.runtime,
-        replaces=table.metadata,
-    )
+    other = successor(table, columns, *parts)
     gone = [add.remove(deletion_timestamp=now_ms()) for add in table.snapshot.adds()]
     commit(table.snapshot.store, table.version + 1, info(), other, *gone)
     return append(table.refresh(), folder, chance)

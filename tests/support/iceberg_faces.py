@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from twinlake.actions import AddFile
+    from twinlake.protocol import Metadata
 
 __all__ = [
     "V2",
@@ -31,10 +32,10 @@ __all__ = [
     "hide",
     "iceberg_rows",
     "opened",
-    "promises",
     "remove_files",
     "replace_table",
     "sql",
+    "successor",
     "twin",
 ]
 
@@ -144,24 +145,29 @@ def hide(
     return table.commit("DELETE", actions, parameters={"predicate": "[]"})
 
 
-def promises(table: Table) -> dict[str, str]:
+def _promises(table: Table) -> dict[str, str]:
     """What a table says of itself that its successor says, too."""
     wanted = {*V2, *V3, "delta.enableTypeWidening"}
     return {key: value for key, value in table.properties.items() if key in wanted}
 
 
-def replace_table(table: Table, schema: str, *partitions: str) -> Table:
-    """REPLACE TABLE with another schema, and without any of the files."""
-    metadata = new_metadata(
+def successor(table: Table, schema: str, *partitions: str) -> Metadata:
+    """The metadata of what replaces a table."""
+    return new_metadata(
         schema,
         partition_by=partitions,
         cluster_by=(),
-        properties=promises(table),
+        properties=_promises(table),
         name=None,
         description=None,
         runtime=table.runtime,
         replaces=table.metadata,
     )
+
+
+def replace_table(table: Table, schema: str, *partitions: str) -> Table:
+    """REPLACE TABLE with another schema, and without any of the files."""
+    metadata = successor(table, schema, *partitions)
     operation = Operation(name="REPLACE TABLE", parameters={"partitionBy": list(partitions)})
     transaction = Transaction(table.snapshot, operation, table.runtime, DEFAULT_HOOKS)
     transaction.record_whole_table()

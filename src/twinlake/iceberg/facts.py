@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.errors import Code, CompatViolation, CorruptTable
 from twinlake.iceberg.manifests import DataFile
 from twinlake.iceberg.metrics import MetricsReader
+from twinlake.iceberg.name_mapping import name_mapping
 from twinlake.iceberg.partitions import PartitionSpec, partition_spec, partition_tuple
-from twinlake.iceberg.schemas import IcebergSchema, iceberg_schema, name_mapping
+from twinlake.iceberg.schemas import IcebergSchema, iceberg_schema
 from twinlake.protocol import partition_zone
 from twinlake.storage import decode_path
 from twinlake.storage.paths import split_scheme

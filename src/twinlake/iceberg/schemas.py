@@ -16,7 +16,6 @@ from twinlake.compat.schema_rules import collations_of
 from twinlake.errors import Code, CompatViolation, CorruptTable
 from twinlake.iceberg.content_ids import content_id
 from twinlake.iceberg.default_values import write_default
-from twinlake.iceberg.name_mapping import name_mapping
 from twinlake.schema import (
     BINARY,
     BOOLEAN,
@@ -61,7 +60,6 @@ __all__ = [
     "highest_id",
     "iceberg_schema",
     "leaves",
-    "name_mapping",
 ]
 
 _PRIMITIVES: Final[Mapping[DataType, str]] = {

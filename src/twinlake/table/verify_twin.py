@@ -165,27 +165,15 @@ class _Run:
             decoded = version_of(self.snapshot.metadata.id, snapshot.snapshot_id)
             if version is None or (decoded is not None and decoded != version) or version in found:
                 told = "no version" if version is None else f"version {version}"
-                self.report(
-                    [
-                        Finding(
-                            version=self.side.version,
-                            what=Difference.SNAPSHOT,
-                            delta="no version" if decoded is None else f"version {decoded}",
-                            iceberg=f"snapshot {snapshot.snapshot_id} states {told}",
-                        )
-                    ]
+                self._report_snapshot(
+                    "no version" if decoded is None else f"version {decoded}",
+                    f"snapshot {snapshot.snapshot_id} states {told}",
                 )
             if version is not None:
                 found[version] = snapshot
         newest = self.side.table.metadata.current_snapshot_id
         if found and found[max(found)].snapshot_id != newest:
-            at = Finding(
-                version=self.side.version,
-                what=Difference.SNAPSHOT,
-                delta=f"version {max(found)}",
-                iceberg=f"snapshot {newest} is the current one",
-            )
-            self.report([at])
+            self._report_snapshot(f"version {max(found)}", f"snapshot {newest} is the current one")
         self._check_main()
         return found
 
@@ -194,13 +182,15 @@ class _Run:
         metadata = self.side.table.metadata
         main, newest = metadata.refs.get("main"), metadata.current_snapshot_id
         if main is not None and main.snapshot_id != newest:
-            found = Finding(
-                version=self.side.version,
-                what=Difference.SNAPSHOT,
-                delta=f"snapshot {newest}",
-                iceberg=f"snapshot {main.snapshot_id} is the one of branch main",
+            self._report_snapshot(
+                f"snapshot {newest}", f"snapshot {main.snapshot_id} is the one of branch main"
             )
-            self.report([found])
+
+    def _report_snapshot(self, delta: str, iceberg: str) -> None:
+        found = Finding(
+            version=self.side.version, what=Difference.SNAPSHOT, delta=delta, iceberg=iceberg
+        )
+        self.report([found])
 
     def _read(self, version: int, snapshot: Any) -> IcebergVersion | None:
         try:

@@ -7,7 +7,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from twinlake.errors import CompatViolation
-from twinlake.iceberg.schemas import highest_id, iceberg_schema, leaves, name_mapping
+from twinlake.iceberg.name_mapping import name_mapping
+from twinlake.iceberg.schemas import highest_id, iceberg_schema, leaves
 from twinlake.protocol import Metadata
 from twinlake.schema import Struct, assign_mapping, parse_ddl, render_schema
 
