@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.new_columns import IdentityGenerator
+    from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
     from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
     from twinlake.spark.dml.writing import write
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 __all__ = [
     "DeltaMergeBuilder",
     "DeltaOptimizeBuilder",
+    "DeltaReorgBuilder",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
     "changes",
     "enable",
+    "reorg",
     "scan",
     "sql",
     "write",
@@ -36,11 +39,13 @@ __all__ = [
 _HOMES: Final = {
     "DeltaMergeBuilder": "dml.merge_builder",
     "DeltaOptimizeBuilder": "upkeep.optimizing",
+    "DeltaReorgBuilder": "api.reorg",
     "DeltaTable": "api.delta_table",
     "DeltaTableBuilder": "api.table_builders",
     "IdentityGenerator": "api.new_columns",
     "changes": "later",
     "enable": "session",
+    "reorg": "api.reorg",
     "scan": "reading.scanning",
     "sql": "later",
     "write": "dml.writing",

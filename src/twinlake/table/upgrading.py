@@ -141,7 +141,9 @@ def upgrade_table(
         CACHE.offer(work.snapshot)
 
 
-def upgrade_uniform(table: Upgradable, version: int, spark: Any = None) -> Plan:
+def upgrade_uniform(
+    table: Upgradable, version: int, spark: Any = None, *, dry_run: bool = False
+) -> Plan:
     """``REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = version))``.
 
     A table that finds its columns by id keeps doing so. Files that fit are not written again: they
@@ -155,7 +157,7 @@ def upgrade_uniform(table: Upgradable, version: int, spark: Any = None) -> Plan:
         raise refused
     goal = Goal(compat=COMPATS[f"icebergCompatV{version}"], uniform=True, policy=current.policy)
     engine = engine_for(spark)
-    return upgrade_table(current, goal, dry_run=False, hooks=HOOKS, engine=engine)
+    return upgrade_table(current, goal, dry_run=dry_run, hooks=HOOKS, engine=engine)
 
 
 def _uniform_refusal(table: Upgradable, version: int) -> UserError | None:

@@ -23,6 +23,7 @@ NOW = [
     "alter",
     "restore",
     "optimize",
+    "reorg",
     "vacuum",
     "sync",
     "verify-twin",

@@ -52,9 +52,14 @@ def test_every_public_method_has_the_same_signature(cls: str, name: str) -> None
     assert our_method.__doc__
 
 
+OWN = {"DeltaTable": {"reorg"}}
+"""What Delta has as SQL only."""
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 def test_there_is_nothing_public_beside_it(cls: str) -> None:
-    assert _public(getattr(ours, cls)).keys() == _public(getattr(theirs, cls)).keys()
+    wanted = _public(getattr(theirs, cls)).keys() | OWN.get(cls, set())
+    assert _public(getattr(ours, cls)).keys() == wanted
 
 
 def test_identity_generators_are_alike() -> None:

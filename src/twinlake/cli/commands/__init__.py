@@ -10,6 +10,7 @@ from twinlake.cli.commands.history import history
 from twinlake.cli.commands.import_ import import_command
 from twinlake.cli.commands.log import log
 from twinlake.cli.commands.optimize import optimize
+from twinlake.cli.commands.reorg import reorg
 from twinlake.cli.commands.restore import restore
 from twinlake.cli.commands.show import show
 from twinlake.cli.commands.sync import sync
@@ -32,6 +33,7 @@ COMMANDS = (
     alter,
     restore,
     optimize,
+    reorg,
     vacuum,
     sync,
     verify_twin,

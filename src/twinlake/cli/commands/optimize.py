@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from twinlake.cli.command import command
+from twinlake.cli.partition_choice import chosen_files
 from twinlake.cli.view import Facts, Prose, View
 from twinlake.cli.wording import counted
 
@@ -62,24 +63,11 @@ def optimize(
 
 def _plan(table: Table, where: str | None, target_size: int | None) -> CompactionPlan:
     from twinlake.commit.plans import OptimizeOptions, TableRules, plan_optimize
-    from twinlake.errors import Code, UserError
     from twinlake.protocol import property_value
-    from twinlake.schema.predicates import is_partition_only, parse_predicate
 
     metadata = table.metadata
-    chosen = None if where is None else parse_predicate(where, metadata.schema)
-    if chosen is not None and not is_partition_only(chosen, metadata.partition_columns):
-        columns = ", ".join(metadata.partition_columns)
-        raise UserError(
-            Code.PREDICATE_INVALID,
-            "The condition speaks of columns by which the table is not partitioned.",
-            why=f"files are chosen whole, so only partition columns can choose: [{columns}]",
-            fix="Leave the other columns out, or leave --where out.",
-            delta_class="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            fields={"where": where, "columnList": columns},
-        )
     asked = target_size or property_value(metadata, "delta.targetFileSize") or _GIB
-    files = [add for add in table.snapshot.adds(chosen) if add.clustering_provider is None]
+    files = [add for add in chosen_files(table, where) if add.clustering_provider is None]
     options = OptimizeOptions(target_size=int(asked), lone_files=False)
     return plan_optimize(files, rules=TableRules.of(metadata), options=options)
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from twinlake.spark.api.reorg import DeltaReorgBuilder
     from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
     from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
     from twinlake.table import Table
@@ -309,6 +310,13 @@ class DeltaTable:
         from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
 
         return DeltaOptimizeBuilder(self._spark, self._current)
+
+    @speaks_spark
+    def reorg(self) -> DeltaReorgBuilder:
+        """Rewrite files that hold deleted rows or dropped columns; execute with the builder."""
+        from twinlake.spark.api.reorg import DeltaReorgBuilder
+
+        return DeltaReorgBuilder(self._spark, self._current)
 
     @speaks_spark
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:

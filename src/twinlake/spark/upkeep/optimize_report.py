@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.commit import HookWarning
+    from twinlake.compat import Plan
     from twinlake.table import Table
 
 __all__ = ["OptimizeResult"]
@@ -66,6 +67,8 @@ class OptimizeResult:
     metrics: Mapping[str, str] = field(default_factory=dict)
     """As the history shows them; empty if there was nothing to do."""
     warnings: tuple[HookWarning, ...] = ()
+    plan: Plan | None = None
+    """The steps of an UPGRADE UNIFORM."""
 
     def to_frame(self, spark: SparkSession) -> DataFrame:
         """One row with the columns of Delta's OPTIMIZE: path and metrics."""

@@ -1,0 +1,130 @@
+"""``reorg`` and ``DeltaTable.reorg()``: Delta's REORG TABLE for callers without SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twinlake.errors import Code, UserError
+from twinlake.spark.api.named_tables import locate
+from twinlake.spark.errors import speaks_spark
+from twinlake.spark.session import open_table
+from twinlake.spark.upkeep.optimize_report import OptimizeResult
+from twinlake.spark.upkeep.optimizing import reorg as purge_files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from twinlake.table import Table
+
+__all__ = ["DeltaReorgBuilder", "reorg"]
+
+
+@speaks_spark
+def reorg(
+    spark: SparkSession,
+    path_or_name: str | os.PathLike[str] | Table,
+    where: str | Sequence[str] | None = None,
+    *,
+    purge: bool = True,
+    upgrade_uniform: int | None = None,
+    user_metadata: str | None = None,
+) -> OptimizeResult:
+    """Rewrite files that hold what the table no longer has: ``REORG TABLE ... APPLY (...)``.
+
+    ``purge`` is ``APPLY (PURGE)``: it rewrites files with deletion vectors or dropped columns, in
+    the partitions that ``where`` chooses. ``upgrade_uniform=n`` is ``APPLY (UPGRADE UNIFORM
+    (ICEBERG_COMPAT_VERSION = n))`` instead: it enables icebergCompatV<n> and UniForm, and rewrites
+    the files that do not fit. Rows stay as they are.
+    """
+    _check_arguments(where, purge, upgrade_uniform)
+    table = _opened(spark, path_or_name)
+    if upgrade_uniform is None:
+        return purge_files(spark, table, where, user_metadata=user_metadata)
+    return _upgraded(spark, table, upgrade_uniform)
+
+
+def _check_arguments(
+    where: str | Sequence[str] | None, purge: bool, upgrade_uniform: int | None
+) -> None:
+    problems = []
+    if upgrade_uniform is not None and where:
+        problems.append("UPGRADE UNIFORM takes no condition: it concerns every file of the table")
+    if upgrade_uniform is None and not purge:
+        problems.append("neither PURGE nor UPGRADE UNIFORM is asked for")
+    if problems:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            "REORG cannot run with these arguments.",
+            why="; ".join(problems),
+            fix="Call `reorg(spark, path, where=...)` to purge partitions, or "
+            "`reorg(spark, path, upgrade_uniform=2)`.",
+            fields={"problems": problems},
+        )
+
+
+def _opened(spark: SparkSession, asked: str | os.PathLike[str] | Table) -> Table:
+    from twinlake.table import Table
+
+    if isinstance(asked, Table):
+        return asked.refresh()
+    if isinstance(asked, str) and _is_name(asked):
+        return open_table(spark, locate(spark, asked).location)
+    return open_table(spark, asked)
+
+
+def _is_name(text: str) -> bool:
+    """As on the command line: what has a slash or a scheme, or exists, is a path."""
+    if text.lower().startswith("delta.`"):
+        return True
+    return "/" not in text and ":" not in text and not Path(text).exists()
+
+
+def _upgraded(spark: SparkSession, table: Table, version: int) -> OptimizeResult:
+    from twinlake.table.upgrading import upgrade_uniform
+
+    started = table.runtime.clock.now_ms()
+    plan = upgrade_uniform(table, version, spark)
+    after = table.refresh()
+    if after.version == table.version:
+        return OptimizeResult(table=table, version=None, started_ms=started, plan=plan)
+    old = {add.path: add for add in table.snapshot.adds()}
+    new = {add.path: add for add in after.snapshot.adds()}
+    # A file that is committed again with its tag keeps its path, and its bytes.
+    removed = tuple(add for path, add in old.items() if path not in new)
+    return OptimizeResult(
+        table=after,
+        version=after.version,
+        added=tuple(add for path, add in new.items() if path not in old),
+        removed=removed,
+        partitions=len({tuple(sorted(add.partition_values.items())) for add in removed}),
+        considered=len(old),
+        started_ms=started,
+        plan=plan,
+    )
+
+
+class DeltaReorgBuilder:
+    """``DeltaTable.reorg()``: choose partitions, then execute. Delta's own Python API has none."""
+
+    def __init__(self, spark: SparkSession, open_now: Callable[[], Table]) -> None:
+        self._spark = spark
+        self._open = open_now
+        self._filters: list[str] = []
+
+    def where(self, partitionFilter: str) -> DeltaReorgBuilder:
+        """Only partitions for which this holds; several filters all have to hold."""
+        self._filters.append(partitionFilter)
+        return self
+
+    def executePurge(self) -> DataFrame:
+        """Rewrite files with deletion vectors or dropped columns; returns path and metrics."""
+        return reorg(self._spark, self._open(), self._filters).to_frame(self._spark)
+
+    def executeUpgradeUniform(self, icebergCompatVersion: int = 2) -> DataFrame:
+        """Enable icebergCompatV1 or V2 and UniForm; returns path and metrics of rewritten files."""
+        done = reorg(self._spark, self._open(), self._filters, upgrade_uniform=icebergCompatVersion)
+        return done.to_frame(self._spark)
