@@ -46,6 +46,17 @@ __all__ = [
     "TwinlakeError",
     "UnsupportedFeature",
     "UserError",
+    "how_to_add_feature",
+    "how_to_drop_column",
+    "how_to_drop_constraint",
+    "how_to_drop_feature",
+    "how_to_give_up",
+    "how_to_purge",
+    "how_to_restore",
+    "how_to_set",
+    "how_to_sync",
+    "how_to_unset",
+    "how_to_upgrade",
 ]
 
 
@@ -224,3 +235,75 @@ class CorruptTable(TwinlakeError):
 
 class StorageError(TwinlakeError):
     """The store failed or refused."""
+
+
+# What a fix tells its reader to type: the call for Python programs, Spark ones included, and the
+# command. Calls, commands, options and keys of a fix stand in backticks; a test compares them with
+# what exists.
+
+
+def how_to_set(key: str, value: str) -> str:
+    """Set a table property.
+
+    >>> how_to_set("delta.appendOnly", "false")
+    '`Table.set_properties({"delta.appendOnly": "false"})` or `twinlake alter PATH --set \
+delta.appendOnly=false`'
+    """
+    call = f'Table.set_properties({{"{key}": "{value}"}})'
+    return f"`{call}` or `twinlake alter PATH --set {key}={value}`"
+
+
+def how_to_unset(key: str) -> str:
+    """Unset a table property."""
+    return f'`Table.unset_properties(["{key}"])` or `twinlake alter PATH --unset {key}`'
+
+
+def how_to_add_feature(name: str) -> str:
+    """Add a table feature to the protocol."""
+    return f'`Table.add_feature("{name}")` or `twinlake alter PATH --add-feature {name}`'
+
+
+def how_to_drop_feature(name: str, *, truncate_history: bool = False) -> str:
+    """Drop a table feature."""
+    argument, option = (
+        (", truncate_history=True", " --truncate-history") if truncate_history else ("", "")
+    )
+    call = f'Table.drop_feature("{name}"{argument})'
+    return f"`{call}` or `twinlake alter PATH --drop-feature {name}{option}`"
+
+
+def how_to_drop_constraint(name: str) -> str:
+    """Drop a CHECK constraint."""
+    return f'`Table.drop_constraint("{name}")` or `twinlake alter PATH --drop-constraint {name}`'
+
+
+def how_to_drop_column(name: str) -> str:
+    """Drop a column."""
+    return f'`Table.drop_column("{name}")` or `twinlake alter PATH --drop-column {name}`'
+
+
+def how_to_restore() -> str:
+    """Go back to an earlier version of the table."""
+    return "`Table.restore(VERSION)` or `twinlake restore PATH VERSION --yes`"
+
+
+def how_to_purge() -> str:
+    """Rewrite the files that have deletion vectors or dropped columns."""
+    return "`twinlake.spark.reorg(spark, PATH)` or `twinlake reorg PATH --yes`"
+
+
+def how_to_upgrade(feature: str) -> str:
+    """Bring a table to an Iceberg compatibility feature."""
+    call = f'Table.upgrade("{feature}", spark=spark)'
+    return f"`{call}` or `twinlake upgrade PATH --to {feature} --yes`"
+
+
+def how_to_give_up(name: str) -> str:
+    """Remove rules that only Delta writers keep, such as constraints."""
+    call = f'Table.upgrade(FEATURE, give_up=["{name}"])'
+    return f"`{call}` or `twinlake upgrade PATH --give-up {name} --yes`"
+
+
+def how_to_sync() -> str:
+    """Write the Iceberg metadata of a table."""
+    return "`Table.iceberg.sync()` or `twinlake sync PATH`"

@@ -134,3 +134,14 @@ def test_an_error_of_ours_comes_out_of_a_job(
         rows_of_a_job(delta_spark, how)
     assert caught.value.fields == fields
     assert isinstance(caught.value, PySparkException)
+
+
+def test_a_short_retention_names_the_setting_of_the_session(
+    delta_spark: SparkSession, tables: Path
+) -> None:
+    from twinlake.spark import DeltaTable
+
+    with pytest.raises(UserError) as caught:
+        DeltaTable.forPath(delta_spark, str(tables / "plain")).vacuum(0)
+    assert "retentionDurationCheck.enabled" in caught.value.fix
+    assert "enforce_retention" not in caught.value.fix

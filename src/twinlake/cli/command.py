@@ -96,7 +96,7 @@ def _bug(error: Exception) -> TwinlakeError:
         Code.INTERNAL,
         f"twinlake did not expect this: {name}.",
         why=f"This is a bug of twinlake. {name}: {error}",
-        fix="Run the command again with --debug and report what it prints.",
+        fix="Run the command again with `--debug` and report what it prints.",
         fields={"type": name, "message": str(error)},
     )
 

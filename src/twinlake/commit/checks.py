@@ -18,7 +18,16 @@ from twinlake.commit.row_tracking import (
     num_records,
 )
 from twinlake.commit.verdicts import named
-from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError
+from twinlake.errors import (
+    Code,
+    CorruptTable,
+    TwinlakeError,
+    UserError,
+    how_to_add_feature,
+    how_to_drop_feature,
+    how_to_set,
+    how_to_unset,
+)
 from twinlake.protocol import is_steering_key
 from twinlake.storage import check_log_path
 
@@ -158,7 +167,7 @@ def _append_only(draft: Draft) -> Iterator[Violation]:
             message=f"the table is append-only, but {named(lost, 'file')} would be removed",
             code=Code.APPEND_ONLY,
             delta_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-            fix="Set delta.appendOnly to false first, if rows may be lost.",
+            fix=f"If rows may be deleted, run {how_to_set('delta.appendOnly', 'false')} first.",
         )
 
 
@@ -249,7 +258,7 @@ def _feature_use(draft: Draft) -> Iterator[Violation]:
         yield Violation(
             message=f"deletionVectors is not supported, but {named(vectors, 'file')} has one",
             code=Code.FEATURE_MISMATCH,
-            fix="Set delta.enableDeletionVectors to true first.",
+            fix=f"Run {how_to_set('delta.enableDeletionVectors', 'true')} first.",
         )
     # Tombstones may go with the feature itself: dropping it has to take the domains along.
     names = [d.domain for d in summary.domains if not (d.removed and summary.protocol)]
@@ -257,7 +266,7 @@ def _feature_use(draft: Draft) -> Iterator[Violation]:
         yield Violation(
             message=f"domainMetadata is not supported, but there is {named(names, 'domain')}",
             code=Code.FEATURE_MISMATCH,
-            fix="Add the feature domainMetadata first.",
+            fix=f"Run {how_to_add_feature('domainMetadata')} first.",
         )
 
 
@@ -270,7 +279,7 @@ def _domains(draft: Draft) -> Iterator[Violation]:
     if foreign:
         yield Violation(
             message=f"{named(foreign, 'domain')} belong to the system",
-            fix="Use a domain whose name does not start with delta.",
+            fix="Use a domain whose name does not start with `delta.`",
         )
 
 
@@ -295,13 +304,13 @@ def _features_kept(draft: Draft) -> Iterator[Violation]:
             message=f"{named(gone, 'feature')} would go; a commit drops at most one",
             code=Code.FEATURE_DROP,
             delta_class="DELTA_PROTOCOL_CHANGED",
-            fix="Drop the features one by one.",
+            fix=f"Drop the features one at a time, each with {how_to_drop_feature('NAME')}.",
         )
     elif gone and not change.operation.is_feature_drop:
         yield Violation(
             message=f"{change.operation.name} would drop {named(gone, 'feature')}",
             code=Code.FEATURE_DROP,
-            fix="Drop the feature by name.",
+            fix=f"Run {how_to_drop_feature('NAME')} for the feature.",
         )
 
 
@@ -314,13 +323,14 @@ def _row_tracking(draft: Draft) -> Iterator[Violation]:
             message="row tracking is enabled and suspended at once",
             code=Code.PROPERTY_INVALID,
             delta_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-            fix="Unset delta.rowTrackingSuspended.",
+            fix=f"Run {how_to_unset('delta.rowTrackingSuspended')}.",
         )
     if draft.untracked_files:
         yield Violation(
             message=f"row tracking is enabled, but {draft.untracked_files} files have no row ids",
             code=Code.FEATURE_ENABLE,
-            fix="Backfill row ids first.",
+            fix=f"Run {how_to_set('delta.enableRowTracking', 'true')}: it gives row ids to "
+            "the existing files.",
         )
 
 

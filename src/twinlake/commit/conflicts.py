@@ -39,7 +39,7 @@ def _protocol(ours: Change, winner: Winner, ctx: Context) -> Verdict:
             kind=ClashKind.PROTOCOL,
             why=f"This client cannot follow: {blocked}",
             overlap=(str(theirs),),
-            fix="Upgrade twinlake, or drop the feature from the table.",
+            fix="Upgrade twinlake, or drop the feature with the client that added it.",
         )
     if ours.summary.protocols:
         return Clash(
@@ -75,7 +75,11 @@ def _feature_drop(ours: Change, winner: Winner, ctx: Context) -> Verdict:
         touched = summary.has_files or summary.domains or summary.metadatas or summary.protocols
         why = "It may have left new traces of the feature." if touched else None
     if why is not None:
-        return Clash(kind=ClashKind.FEATURE_DROP, why=why, fix="Drop the feature again.")
+        return Clash(
+            kind=ClashKind.FEATURE_DROP,
+            why=why,
+            fix="Run the same drop again on the newer version.",
+        )
     return None
 
 
@@ -137,7 +141,7 @@ def _applications(ours: Change, winner: Winner, _ctx: Context) -> Verdict:
         kind=ClashKind.APPLICATION,
         why=f"Both depend on {named(stated, 'application id')}.",
         overlap=tuple(sorted(both)),
-        fix="Look up the application's latest version; its work may be done already.",
+        fix="Read the latest version of the application id: its data may be committed already.",
     )
 
 

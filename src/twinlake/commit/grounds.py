@@ -36,7 +36,7 @@ def missed_winner(held: Snapshot, operation: str) -> bytes | None:
             Code.TABLE_NOT_FOUND,
             f"The table at {store.url} was replaced by another one.",
             why=f"its id was {held.metadata.id!r} and is {fresh.metadata.id!r} now",
-            fix="Open the table anew and look whether the operation still makes sense there.",
+            fix="Open the table again and check whether the operation still applies.",
             fields={"store": store.url, "id": held.metadata.id, "found": fresh.metadata.id},
         )
     if store.head(commit_key(held.version)) is None:
@@ -56,7 +56,7 @@ def missed_winner(held: Snapshot, operation: str) -> bytes | None:
         Code.CONFLICT_WRITE,
         f"{operation} cannot go on from version {held.version} of {store.url}.",
         why=f"{why}, and the table is at version {fresh.version}",
-        fix=f"Open the table anew and run the operation on version {fresh.version}.",
+        fix=f"Open the table again and run the operation on version {fresh.version}.",
         delta_class="DELTA_CONCURRENT_WRITE",
         fields={"winner": fresh.version, "version": held.version, "store": store.url},
     )
@@ -72,7 +72,7 @@ def _latest(held: Snapshot) -> Snapshot:
             Code.TABLE_NOT_FOUND,
             f"The table at {held.store.url} is gone.",
             why=f"its log was deleted after version {held.version} was read",
-            fix="Check the path, or make the table anew with Table.create.",
+            fix="Check the path, or create the table again with `Table.create(PATH, SCHEMA)`.",
             delta_class="DELTA_TABLE_NOT_FOUND",
             fields={"store": held.store.url, "version": held.version},
         ) from error

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_set, how_to_unset
 
 if TYPE_CHECKING:
     from twinlake.actions import Metadata
@@ -46,7 +46,8 @@ def table_level(metadata: Metadata) -> IsolationLevel:
             Code.PROPERTY_INVALID,
             f"{ISOLATION_KEY} has the value {text!r}.",
             why="Only Serializable and WriteSerializable can be chosen for a table.",
-            fix=f"Set {ISOLATION_KEY} to one of them, or unset it.",
+            fix=f"Run {how_to_set(ISOLATION_KEY, 'WriteSerializable')}, or "
+            f"{how_to_unset(ISOLATION_KEY)}.",
             fields={"property": ISOLATION_KEY, "value": text},
         )
     return level

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.actions import AddFile, DomainMetadata
-from twinlake.errors import Code, CorruptTable
+from twinlake.errors import Code, CorruptTable, how_to_restore
 from twinlake.protocol import Long
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def mark_of(domain: DomainMetadata | None) -> int:
             Code.LOG_CORRUPT,
             f"The {ROW_TRACKING_DOMAIN} domain states no row id mark.",
             why=str(error) or type(error).__name__,
-            fix="Restore an earlier version of the table.",
+            fix=f"Run {how_to_restore()} with an earlier version.",
             fields={"domain": ROW_TRACKING_DOMAIN},
         ) from error
 

@@ -82,7 +82,7 @@ class Transaction:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 "A transaction needs a snapshot, or a store to create a table in.",
-                fix="Open the table first, or use Transaction.for_new_table.",
+                fix="Open the table first, or use `Transaction.for_new_table`.",
             )
         self._snapshot = snapshot
         self._store = home
@@ -441,7 +441,7 @@ class Transaction:
             Code.TABLE_EXISTS,
             f"There is already a table at {self._store.url}.",
             why="Its log is there.",
-            fix="Open it, or choose another place.",
+            fix="Open the table with `Table.open(PATH)`, or choose another path.",
             delta_class="DELTA_TABLE_ALREADY_EXISTS",
             fields={"store": self._store.url},
         )

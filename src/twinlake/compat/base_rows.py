@@ -14,11 +14,22 @@ from twinlake.compat import schema_rules as schema
 from twinlake.compat import spark_reading as spark
 from twinlake.compat.rows import KERNEL, SPARK, SPEC, rows
 from twinlake.compat.rule import Rule, Scope
+from twinlake.errors import (
+    how_to_add_feature,
+    how_to_drop_feature,
+    how_to_purge,
+    how_to_restore,
+    how_to_set,
+    how_to_upgrade,
+)
 
 __all__ = ["BASE_ROWS"]
 
 _ALL: Final = "ICV1 ICV2 ICV3"
-_REWRITE: Final = "Rewrite the file, as twinlake upgrade does."
+_REWRITE: Final = (
+    "Run `twinlake upgrade PATH --yes` or `Table.upgrade(FEATURE, spark=spark)`: it rewrites the "
+    "files that do not fit."
+)
 
 _PROTOCOL: Final = (
     *rows(
@@ -27,7 +38,7 @@ _PROTOCOL: Final = (
         "The protocol is on writer version 7 and lists the feature",
         protocol.feature_is_listed,
         reason="Writers that do not know the promise must be kept from breaking it.",
-        fix="Switch the property on; that adds the feature to the protocol.",
+        fix="Set the property of the version to `true`; that adds the feature to the protocol.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
     ),
     *rows(
@@ -36,7 +47,7 @@ _PROTOCOL: Final = (
         "Column mapping is supported",
         protocol.column_mapping_is_supported,
         reason="Iceberg finds columns by id, and column mapping is what gives them ids.",
-        fix="Add the feature columnMapping to the protocol.",
+        fix=f"Run {how_to_add_feature('columnMapping')}.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
         profiles={KERNEL: kernel.column_mapping_is_readable},
     ),
@@ -46,7 +57,7 @@ _PROTOCOL: Final = (
         "Column mapping is in mode name or id",
         properties.mode_is("name", "id"),
         reason="Without mapping the columns have no ids.",
-        fix="Set delta.columnMapping.mode to name; new tables may take id.",
+        fix=f"Run {how_to_set('delta.columnMapping.mode', 'name')}; new tables may take `id`.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={
             SPARK: spark.mode_is("name", "id"),
@@ -59,7 +70,7 @@ _PROTOCOL: Final = (
         "No other version is on",
         properties.other_versions_are_off,
         reason="The versions ask for contradicting things.",
-        fix="Set the property of the version you do not want to false in the same step.",
+        fix="Set the property of the other version to `false` in the same call.",
         subclass="VERSION_MUTUAL_EXCLUSIVE",
     ),
     *rows(
@@ -71,7 +82,7 @@ _PROTOCOL: Final = (
             "ICV2": protocol.deletion_vectors_are_off,
         },
         reason="Iceberg v2 cannot read Delta's deletion vectors: deleted rows would come back.",
-        fix="Set delta.enableDeletionVectors to false, then purge the table.",
+        fix=f"Run {how_to_set('delta.enableDeletionVectors', 'false')}, then {how_to_purge()}.",
         subclass="DELETION_VECTORS_SHOULD_BE_DISABLED",
         profiles={
             SPARK: spark.deletion_vectors_are_and_were_off,
@@ -84,7 +95,7 @@ _PROTOCOL: Final = (
         "No live file has a deletion vector",
         files.files_have_no_vectors,
         reason="Rows that a deletion vector hides would come back on the Iceberg side.",
-        fix="Purge them: REORG TABLE ... APPLY (PURGE).",
+        fix=f"Run {how_to_purge()}.",
         scope=Scope.COMMIT,
         subclass="DELETION_VECTORS_NOT_PURGED",
         # Delta Spark has the name of this error and nothing that raises it.
@@ -99,7 +110,7 @@ _COLUMNS: Final = (
         "No column is an array, a map or void",
         schema.no_collections,
         reason="The first version does not give ids to elements, keys and values.",
-        fix="Drop the column or use icebergCompatV2.",
+        fix="Drop the column, or use `icebergCompatV2`.",
         subclass="UNSUPPORTED_DATA_TYPE",
     ),
     *rows(
@@ -131,7 +142,7 @@ _COLUMNS: Final = (
         "Every column, element, key and value has an id of its own",
         schema.ids_are_whole,
         reason="Iceberg finds elements, keys and values by id, too.",
-        fix="Give every one an id and raise delta.columnMapping.maxColumnId to the highest.",
+        fix=f"Run {how_to_upgrade('icebergCompatV2')}: it gives ids to the columns.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.mapping_is_not_halved},
     ),
@@ -141,7 +152,8 @@ _COLUMNS: Final = (
         "Recorded type changes are ones that Iceberg can do",
         schema.type_changes_suit_iceberg,
         reason="Old files hold the old type, and Iceberg readers cannot promote it.",
-        fix="Rewrite the files that hold the old type and drop the feature typeWidening.",
+        fix=f"Run {how_to_drop_feature('typeWidening')}: with a SparkSession it rewrites "
+        "the files that hold the old type.",
         subclass="UNSUPPORTED_TYPE_WIDENING",
         profiles={KERNEL: kernel.type_changes_suit_iceberg},
     ),
@@ -151,7 +163,7 @@ _COLUMNS: Final = (
         "No column is a geometry or a geography",
         schema.no_geospatial,
         reason="Iceberg has shapes from its third version on.",
-        fix="Drop the column or use icebergCompatV3.",
+        fix="Drop the column, or use `icebergCompatV3`.",
         subclass="UNSUPPORTED_DATA_TYPE",
     ),
     *rows(
@@ -172,7 +184,8 @@ _THIRD: Final = (
         "Row tracking is on",
         properties.row_tracking_is_on,
         reason="Iceberg v3 keeps an id and a last change for every row.",
-        fix="Set delta.enableRowTracking to true; existing files get row ids first.",
+        fix=f"Run {how_to_set('delta.enableRowTracking', 'true')}; existing files get "
+        "row ids first.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.row_tracking_is_on},
     ),
@@ -183,7 +196,8 @@ _THIRD: Final = (
         change.row_tracking_comes_later,
         reason="Delta Spark cannot carry row ids that are older than the Iceberg metadata, and the "
         "kernel switches the version on for new tables only; the protocol asks for neither.",
-        fix="Switch row tracking off first, or judge by the profile spec.",
+        fix=f"Run {how_to_set('delta.enableRowTracking', 'false')} first, or check with "
+        "the profile `spec`.",
         scope=Scope.CHANGE,
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={SPEC: None, KERNEL: kernel.promise_comes_first},
@@ -194,7 +208,7 @@ _THIRD: Final = (
         "The version stays on",
         change.third_version_stays_on,
         reason="What it wrote, row ids and deletion vectors, cannot be read as an older Iceberg.",
-        fix="Leave it on, or copy the rows to a new table.",
+        fix="Leave the property `true`, or copy the rows to a new table.",
         scope=Scope.CHANGE,
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.promise_is_kept},
@@ -206,7 +220,7 @@ _THIRD: Final = (
         "Column defaults are literals of their type",
         schema.defaults_are_literals,
         reason="Iceberg stores the value of a default, not an expression.",
-        fix="Write the default as a literal, or drop it.",
+        fix="Write the default value as a literal, or remove it.",
         profiles={KERNEL: kernel.defaults_are_literals},
     ),
     *rows(
@@ -244,7 +258,7 @@ _FILES: Final = (
         "Statistics of every added file have numRecords",
         files.files_have_row_counts,
         reason="Iceberg manifests need the number of rows of every file.",
-        fix="Write statistics, also where delta.dataSkippingNumIndexedCols is 0.",
+        fix="Write statistics, also where `delta.dataSkippingNumIndexedCols` is `0`.",
         scope=Scope.COMMIT,
         profiles={KERNEL: kernel.files_have_statistics},
     ),
@@ -302,7 +316,8 @@ _FILES: Final = (
         "The footer of every file can be read",
         footers.footers_are_readable,
         reason="Nothing can be promised of a file that cannot be read.",
-        fix="Restore the file, or take it out of the table.",
+        fix=f"Restore the file from a backup, or run {how_to_restore()} with a version "
+        "that does not need it.",
         scope=Scope.FOOTER,
         subclass="FILES_NOT_ICEBERG_COMPAT",
         profiles={KERNEL: None},

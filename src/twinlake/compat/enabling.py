@@ -165,7 +165,7 @@ def refuse_bare_uniform(before: Metadata | None, after: Metadata) -> None:
         Code.COMPAT,
         f"Table {after.label} cannot be kept as an Iceberg table.",
         why=f"{UNIFORM_KEY} names iceberg, and none of {', '.join(keys)} is true",
-        fix=f"Set {keys[1]} to true as well, or leave iceberg out.",
+        fix=f"Set `{keys[1]}` to `true` as well, or leave `iceberg` out of `{UNIFORM_KEY}`.",
         delta_class="DELTA_UNIVERSAL_FORMAT_VIOLATION.ICEBERG_COMPAT_REQUIRED",
         fields={"property": UNIFORM_KEY, "value": after.get(UNIFORM_KEY)},
     )

@@ -68,7 +68,10 @@ class Plan:
         names = [_GIVEN_UP[end] for end in ends if end in _GIVEN_UP]
         if not names:
             return ""
-        return f"If writers need not keep these rules any more, take them away: give_up={names}."
+        return (
+            f"If writers need not keep these rules any more, remove them: `give_up={names}` in "
+            f"Python, `--give-up {names[0]}` on the command line."
+        )
 
     @property
     def done(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.compats import COMPATS
 from twinlake.compat.rule import Finding
+from twinlake.errors import how_to_drop_constraint
 from twinlake.protocol import constraint_names
 from twinlake.schema import MODE_KEY
 
@@ -121,5 +122,5 @@ def no_constraints(case: Case) -> Iterator[Finding]:
             found=metadata.get(key),
             wanted="(not set)",
             message=f"the table has the CHECK constraint {name or '(without a name)'}",
-            fix=f"Drop it: ALTER TABLE ... DROP CONSTRAINT {name}.",
+            fix=f"Run {how_to_drop_constraint(name)}.",
         )

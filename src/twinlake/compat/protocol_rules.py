@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.compats import COMPATS
 from twinlake.compat.rule import Finding
+from twinlake.errors import how_to_drop_feature
 from twinlake.protocol import find_feature
 
 if TYPE_CHECKING:
@@ -216,7 +217,9 @@ def _way_out(name: str) -> str:
         return f"{name} cannot be dropped: copy the rows to a new table without it."
     # The quick drop of such a feature would put checkpointProtection in its place.
     whole = feature.history_protected or removal.only_with_truncation
-    return f"Drop it: ALTER TABLE ... DROP FEATURE {name}{' TRUNCATE HISTORY' if whole else ''}."
+    if whole:
+        return f"Run {how_to_drop_feature(name, truncate_history=True)}."
+    return f"Run {how_to_drop_feature(name)}."
 
 
 def features_named_apart(case: Case) -> Iterator[Finding]:

@@ -11,6 +11,14 @@ from twinlake.compat import protocol_rules as protocol
 from twinlake.compat import schema_rules as schema
 from twinlake.compat.rows import KERNEL, SPARK, SPEC, rows
 from twinlake.compat.rule import Rule, Scope
+from twinlake.errors import (
+    how_to_add_feature,
+    how_to_drop_constraint,
+    how_to_drop_feature,
+    how_to_give_up,
+    how_to_set,
+    how_to_upgrade,
+)
 
 __all__ = ["WRITER_ROWS"]
 
@@ -24,7 +32,7 @@ _PROTOCOL: Final = (
         "Readers are told of column mapping",
         protocol.reader_knows_column_mapping,
         reason="Iceberg finds columns by id, and column mapping is what gives them ids.",
-        fix="Add the feature columnMapping to the protocol.",
+        fix=f"Run {how_to_add_feature('columnMapping')}.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
         # The kernel asks the promise below for the features that both need.
         profiles={KERNEL: None},
@@ -36,7 +44,7 @@ _PROTOCOL: Final = (
         "The protocol is on writer version 7",
         protocol.writer_version_is_seven,
         reason="Only writer version 7 can list the features of the promise.",
-        fix="Switch the property on; that raises the protocol.",
+        fix="Set the property of the feature to `true`; that raises the protocol.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
         profiles={KERNEL: None},
         covers="01",
@@ -47,7 +55,7 @@ _PROTOCOL: Final = (
         "The protocol lists the promise and the one it stands on",
         protocol.promises_are_listed,
         reason="Writers that do not know the promise must be kept from breaking it.",
-        fix="Switch the property on; that adds both features to the protocol.",
+        fix="Set the property of the feature to `true`; that adds both features to the protocol.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
         profiles={KERNEL: protocol.promise_is_listed},
         covers="01",
@@ -59,7 +67,7 @@ _PROTOCOL: Final = (
         protocol.disallowed_features,
         reason="An Iceberg writer follows none of Delta's features, so each has to be known to be "
         "harmless.",
-        fix="Drop the feature.",
+        fix=f"Run {how_to_drop_feature('FEATURE')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.disallowed_features},
     ),
@@ -83,7 +91,7 @@ _PROPERTIES: Final = (
         "The promise it stands on is on",
         properties.base_is_on,
         reason="What Iceberg cannot read it cannot write either.",
-        fix="Set the property to true in the same step.",
+        fix="Set the property to `true` in the same call.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.base_is_on},
     ),
@@ -93,7 +101,8 @@ _PROPERTIES: Final = (
         "Column mapping is in mode id",
         properties.mode_is("id"),
         reason="Iceberg writers write field ids and choose names as they like.",
-        fix="Create the table in mode id; twinlake upgrade moves an existing table.",
+        fix=f"Run {how_to_upgrade('icebergWriterCompatV1')}; a new table is created with "
+        "`delta.columnMapping.mode=id`.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.mode_is("id")},
         covers="03",
@@ -104,7 +113,7 @@ _PROPERTIES: Final = (
         "The change data feed is off",
         properties.change_data_feed_is_off,
         reason=_UNSEEN,
-        fix="Set delta.enableChangeDataFeed to false.",
+        fix=f"Run {how_to_set('delta.enableChangeDataFeed', 'false')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
     ),
     *rows(
@@ -113,7 +122,7 @@ _PROPERTIES: Final = (
         "There are no CHECK constraints",
         properties.no_constraints,
         reason=_UNSEEN,
-        fix="Drop the constraint.",
+        fix=f"Run {how_to_drop_constraint('NAME')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
     ),
     *rows(
@@ -122,7 +131,8 @@ _PROPERTIES: Final = (
         "Row tracking is off",
         properties.row_tracking_is_off,
         reason="Iceberg v2 writers give rows no ids.",
-        fix="Set delta.enableRowTracking to false, or use icebergWriterCompatV3.",
+        fix=f"Run {how_to_set('delta.enableRowTracking', 'false')}, or use "
+        "`icebergWriterCompatV3`.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
     ),
 )
@@ -134,7 +144,8 @@ _COLUMNS: Final = (
         "Physical names are col-<id>",
         schema.physical_names,
         reason="A column that an Iceberg writer adds has an id and nothing else to be named by.",
-        fix="twinlake upgrade gives the columns their names and rewrites the files.",
+        fix=f"Run {how_to_upgrade('icebergWriterCompatV1')}: it gives the columns their "
+        "names and rewrites the files.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.physical_names},
     ),
@@ -144,7 +155,7 @@ _COLUMNS: Final = (
         "No column is a byte or a short",
         schema.no_small_integers,
         reason="Iceberg has no integers below 32 bits, and its writers would store larger ones.",
-        fix="Widen the column: ALTER TABLE ... ALTER COLUMN ... TYPE INT.",
+        fix=f"Run {how_to_upgrade('icebergWriterCompatV1')}: it makes the column INT.",
         subclass="UNSUPPORTED_DATA_TYPE",
     ),
     *rows(
@@ -168,7 +179,7 @@ _COLUMNS: Final = (
         "No column has an invariant",
         schema.no_invariants,
         reason=_UNSEEN,
-        fix="Remove delta.invariants from the metadata of the column; NOT NULL may stay.",
+        fix=f"Run {how_to_give_up('invariants')}; NOT NULL stays.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.no_invariants},
     ),
@@ -178,7 +189,7 @@ _COLUMNS: Final = (
         "There are no identity columns",
         schema.no_identity_columns,
         reason="An Iceberg writer would not know the next number.",
-        fix="Remove the keys delta.identity.* from the metadata of the column.",
+        fix=f"Run {how_to_give_up('identityColumns')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.no_identity_columns},
     ),
@@ -188,7 +199,7 @@ _COLUMNS: Final = (
         "There are no generated columns",
         schema.no_generated_columns,
         reason=_UNSEEN,
-        fix="Remove delta.generationExpression from the metadata of the column.",
+        fix=f"Run {how_to_give_up('generatedColumns')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.no_generated_columns},
     ),
@@ -213,7 +224,7 @@ _CHANGES: Final = (
         "The promise is made when the table is created, and kept",
         kernel.promise_stays_as_it_is,
         reason="The kernel has no way to bring an existing table there; the protocol allows it.",
-        fix="Judge by the profile spec, or replace the table.",
+        fix="Check with the profile `spec`, or create a new table.",
         scope=Scope.CHANGE,
         profiles={SPEC: None, SPARK: None},
         leaving=True,

@@ -13,7 +13,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from twinlake.errors import Code, ConflictError, StorageError, UnsupportedFeature, UserError
+from twinlake.errors import (
+    Code,
+    ConflictError,
+    StorageError,
+    UnsupportedFeature,
+    UserError,
+    how_to_sync,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,7 +125,8 @@ class SqlPointer:
                 Code.INVALID_ARGUMENT,
                 f"There is no namespace {namespace} in the catalog {self._catalog.name}.",
                 why="a namespace is made before tables are published in it",
-                fix="create it with an Iceberg client first",
+                fix="Create it with an Iceberg client first, in PyIceberg with "
+                f"`load_catalog({self._catalog.name!r}).create_namespace({namespace!r})`.",
                 delta_class="SCHEMA_NOT_FOUND",
                 fields={"catalog": self._catalog.name, "namespace": namespace},
             ) from error
@@ -154,7 +162,7 @@ def overtaken(name: str, expected: str | None, found: str | None) -> ConflictErr
         Code.CONFLICT_WRITE,
         f"{name} was published by somebody else meanwhile.",
         why=f"expected {expected}, found {found}",
-        fix="read the pointer again and decide on the newer one",
+        fix=f"Run {how_to_sync()} again: it starts from the newer metadata.",
         fields={"expected": expected, "found": found},
     )
 
@@ -169,7 +177,8 @@ def _configured(catalog: str) -> tuple[str, dict[str, Any]]:
             Code.INVALID_ARGUMENT,
             f"The catalog {catalog} cannot be used without PyIceberg.",
             why=str(error),
-            fix="install twinlake[catalogs], or publish in the catalog of names: twinlake.<name>",
+            fix="Run `pip install 'twinlake[catalogs]'`, or publish in the catalog of names "
+            "with `twinlake sync PATH --publish NAMESPACE.TABLE`.",
             fields={"catalog": catalog},
         ) from error
     settings: Any = Config().get_catalog_config(catalog)
@@ -178,7 +187,8 @@ def _configured(catalog: str) -> tuple[str, dict[str, Any]]:
             Code.INVALID_ARGUMENT,
             f"There is no catalog named {catalog}.",
             why="PyIceberg's configuration does not have it",
-            fix=f"add it to ~/.pyiceberg.yaml, or set PYICEBERG_CATALOG__{catalog.upper()}__URI",
+            fix="Add it to `~/.pyiceberg.yaml`, or set "
+            f"`PYICEBERG_CATALOG__{catalog.upper()}__URI`.",
             fields={"catalog": catalog},
         )
     try:
@@ -208,7 +218,8 @@ def _unusable(catalog: str, error: Exception) -> StorageError:
         Code.STORAGE,
         f"The catalog {catalog} cannot be used.",
         why=said,
-        fix="check that its server runs, its settings, and that twinlake[catalogs] is installed",
+        fix="Check that its server runs, check its settings, and run `pip install "
+        "'twinlake[catalogs]'`.",
         fields={"catalog": catalog},
     )
 
@@ -218,6 +229,6 @@ def _refused(catalog: str, why: str) -> UnsupportedFeature:
         Code.NOT_YET,
         f"Tables cannot be published in the catalog {catalog}.",
         why=why,
-        fix="publish in an SQL catalog on PostgreSQL or SQLite",
+        fix="Publish in an SQL catalog on PostgreSQL or SQLite.",
         fields={"catalog": catalog},
     )

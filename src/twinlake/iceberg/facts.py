@@ -7,7 +7,7 @@ from datetime import UTC
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.errors import Code, CompatViolation, CorruptTable
+from twinlake.errors import Code, CompatViolation, CorruptTable, how_to_purge, how_to_upgrade
 from twinlake.iceberg.manifests import DataFile
 from twinlake.iceberg.metrics import MetricsReader
 from twinlake.iceberg.name_mapping import name_mapping
@@ -82,7 +82,7 @@ class Layout:
                 Code.COMPAT,
                 f"File {add.path} has a deletion vector.",
                 why="Iceberg has deletion vectors from format version 3 on.",
-                fix="Purge them (`REORG TABLE ... APPLY (PURGE)`), or promise icebergCompatV3.",
+                fix=f"Run {how_to_purge()}, or {how_to_upgrade('icebergCompatV3')}.",
                 fields={"path": add.path},
             )
         metrics = self._metrics.read(add.stats)
@@ -91,7 +91,8 @@ class Layout:
                 Code.COMPAT,
                 f"File {add.path} has no row count in the log.",
                 why="Iceberg needs the number of rows of every file.",
-                fix="Write the file again (`twinlake optimize`), or recompute its statistics.",
+                fix=f"Run {how_to_upgrade('icebergCompatV2')}: it rewrites files without "
+                "statistics.",
                 fields={"path": add.path},
             )
         return DataFile(

@@ -109,7 +109,7 @@ def read_history(source: SourceTable, store: Store, executor: Executor) -> Histo
             Code.COMPAT,
             f"The Iceberg table at {source.location} cannot become a Delta table.",
             why="; ".join(against) + ".",
-            fix="Write the table anew without these, and import that.",
+            fix="Rewrite the table without these with an Iceberg engine, then import it.",
             fields={"location": source.location, "problems": against},
         )
     parts = tuple(part["source-id"] for part in source.specs[source.default_spec_id])

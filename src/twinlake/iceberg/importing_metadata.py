@@ -197,8 +197,8 @@ def _check_place(table: SourceTable, given: str) -> None:
             Code.INVALID_ARGUMENT,
             f"{given} is not where its Iceberg metadata says the table is: {table.location}.",
             why="the table was copied or moved, and the metadata still names the files over there",
-            fix=f"Import {table.location}, or rewrite the paths in the metadata of the copy first "
-            "(Iceberg's rewrite_table_path does).",
+            fix=f"Import {table.location}, or rewrite the paths in the metadata of the copy "
+            "first, with Iceberg's Spark procedure `rewrite_table_path`.",
             fields={"source": given, "location": table.location},
         )
 
@@ -275,7 +275,7 @@ def _by_name(name: str) -> tuple[str, dict[str, str]]:
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"{name} is no path, and looking up names needs PyIceberg.",
-            fix="Give a path, or pip install 'twinlake[catalogs]'.",
+            fix="Give a path, or run `pip install 'twinlake[catalogs]'`.",
         ) from error
     try:
         # PyIceberg itself looks at the environment only once.
@@ -326,6 +326,7 @@ def _not_found(source: str, why: str) -> UserError:
         Code.TABLE_NOT_FOUND,
         f"There is no Iceberg table at {source}.",
         why=why,
-        fix="Give a metadata file, the folder of the table, or catalog.namespace.table.",
+        fix="Give a metadata file, the folder of the table, or its name as "
+        "CATALOG.NAMESPACE.TABLE.",
         fields={"source": source},
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.actions import AddFile, CommitInfo, DomainMetadata, Metadata, RemoveFile
-from twinlake.errors import Code, CompatViolation, StorageError, TwinlakeError
+from twinlake.errors import Code, CompatViolation, StorageError, TwinlakeError, how_to_upgrade
 from twinlake.iceberg.facts import Commit, layout_of
 from twinlake.iceberg.guessed_zones import GuessedZones
 from twinlake.iceberg.operations import FileChanges, file_changes
@@ -88,7 +88,7 @@ class LogSource:
                 Code.COMPAT,
                 f"Table {metadata.label} does not promise to be an Iceberg table.",
                 why=f"None of {', '.join(_PROMISES)} is true.",
-                fix="Run `twinlake upgrade` to make it one.",
+                fix=f"Run {how_to_upgrade('icebergCompatV2')}.",
                 fields={"table": metadata.label},
             )
         layout = layout_of(metadata, self._location)

@@ -133,7 +133,7 @@ def partition_spec(metadata: Metadata) -> PartitionSpec:
                 Code.SCHEMA_INVALID,
                 f"Table {metadata.label} is partitioned by {name}, which has no column id.",
                 why="Iceberg binds partitions to column ids.",
-                fix="Bring the table in line with `twinlake upgrade`.",
+                fix="Run `twinlake upgrade PATH --yes` or `Table.upgrade(FEATURE)`.",
                 fields={"table": metadata.label, "column": name},
             )
         # Computed from the column, so that it does not hang on how much history is known.

@@ -122,7 +122,7 @@ def iceberg_schema(metadata: Metadata, *, format_version: int = 2) -> IcebergSch
             Code.COMPAT,
             f"The schema of table {metadata.label} has no Iceberg form.",
             why="; ".join(writer.problems) + ".",
-            fix="Bring the table in line with `twinlake check` and `twinlake upgrade`.",
+            fix="Run `twinlake check PATH` to see the columns, then `twinlake upgrade PATH --yes`.",
             fields={"table": metadata.label, "problems": writer.problems},
         )
     return IcebergSchema(msgspec.json.encode(fields, order="sorted"))

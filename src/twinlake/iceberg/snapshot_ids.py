@@ -72,7 +72,7 @@ def snapshot_tag(table_id: str, snapshot: int) -> dict[str, str]:
             Code.INVALID_ARGUMENT,
             f"The snapshot id {snapshot} cannot be kept.",
             why=problem,
-            fix="Draw another one.",
+            fix="Choose another snapshot id.",
             fields={"snapshot_id": snapshot},
         )
     return {SNAPSHOT_TAG: str(snapshot)}

@@ -149,7 +149,8 @@ def sidecar_key(path: str) -> str:
             Code.PATH_UNSAFE,
             f"A checkpoint names a sidecar outside {SIDECAR_FOLDER}: {path}",
             why="sidecars live in the log folder of their own table",
-            fix="Write a new checkpoint from a version that can be read.",
+            fix="Write a new checkpoint with `Table.open(PATH, version=N).checkpoint()` "
+            "from a version that can be read.",
             fields={"path": path},
         )
     return f"{SIDECAR_FOLDER}/{base}"
@@ -222,7 +223,8 @@ def _corrupt(key: str, why: str) -> CorruptTable:
         Code.CHECKPOINT_CORRUPT,
         f"The checkpoint file {key} cannot be read.",
         why=why or "it is damaged",
-        fix="Delete it if the commits it stands for are still there, else restore it.",
+        fix="Delete the checkpoint if the commits it stands for are still there; else "
+        "restore it from a backup.",
         fields={"file": key},
     )
 

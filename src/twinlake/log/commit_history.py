@@ -130,7 +130,8 @@ def version_at(
         raise _unavailable(
             wanted,
             "no commit is left that says when its version was made",
-            "Ask for a version by its number.",
+            "Ask for a version by its number: `Table.open(PATH, version=N)` or "
+            "`twinlake show PATH --version N`.",
             "DELTA_NO_COMMITS_FOUND",
         )
     first, last = times.versions[0], times.versions[-1]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from twinlake.actions import DeletionVectorDescriptor
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, CorruptTable, UserError, how_to_restore
 from twinlake.log.z85 import decode_z85, encode_z85
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _corrupt(reason: str, descriptor: DeletionVectorDescriptor | None = None) ->
         Code.DV_CORRUPT,
         f"The deletion vector{where} is damaged.",
         why=reason[:1].upper() + reason[1:] + ".",
-        fix="Restore its file from a backup, or restore the table to a version before it.",
+        fix=f"Restore its file from a backup, or run {how_to_restore()} with a version before it.",
         fields=fields,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinlake.errors import Code, CorruptTable
+from twinlake.errors import Code, CorruptTable, how_to_restore
 from twinlake.log.stats import StatsShape
 from twinlake.protocol import partition_zone
 from twinlake.schema import Struct, partition_array, physical_name, physical_schema
@@ -99,7 +99,7 @@ def _no_column(name: str, metadata: Metadata) -> CorruptTable:
         Code.SCHEMA_INVALID,
         f"Table {metadata.label} is partitioned by {name!r}, which is not one of its columns.",
         why=f"its schema has {', '.join(field.name for field in metadata.schema) or 'none'}",
-        fix="Restore an earlier version of the table.",
+        fix=f"Run {how_to_restore()} with an earlier version.",
         fields={"table": metadata.label, "column": name},
     )
 

@@ -167,7 +167,7 @@ def _assemble(
             Code.TABLE_NOT_FOUND,
             f"There is no Delta table at {store.url}.",
             why=f"the folder {LOG_FOLDER} holds neither a commit nor a checkpoint",
-            fix="Check the path, or make the table with Table.create.",
+            fix="Check the path, or create the table with `Table.create(PATH, SCHEMA)`.",
             delta_class="DELTA_TABLE_NOT_FOUND",
             fields={"location": store.url},
         )

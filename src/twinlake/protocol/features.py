@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinlake.errors import how_to_drop_column, how_to_drop_constraint
 from twinlake.protocol import triggers as on
 from twinlake.protocol.feature import Feature, Kind, Removal, Work
 
@@ -25,7 +26,7 @@ _TYPE_WIDENING_REMOVAL: Final = Removal(
 _GEOSPATIAL_REMOVAL: Final = Removal(
     offenders=on.offenders(on.GEOSPATIAL),
     refusal="columns with geometry or geography types",
-    advice="Drop these columns first.",
+    advice=f"Run {how_to_drop_column('COLUMN')} for each of these columns first.",
     delta_class="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",
 )
 
@@ -88,7 +89,7 @@ ROWS: Final = (
         removal=Removal(
             offenders=on.constraint_names,
             refusal="CHECK constraints",
-            advice="Drop these constraints first.",
+            advice=f"Run {how_to_drop_constraint('NAME')} for each of these constraints first.",
             delta_class="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
         ),
         description="The table carries CHECK constraints that every row must satisfy.",

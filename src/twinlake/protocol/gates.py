@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from twinlake.errors import Code, UnsupportedFeature
+from twinlake.errors import Code, UnsupportedFeature, how_to_add_feature
 from twinlake.protocol.registry import FEATURES, active_features
 
 if TYPE_CHECKING:
@@ -265,9 +265,7 @@ def check_matches_metadata(
             f"{_the_table(label)} uses features that its protocol does not name: "
             f"{', '.join(missing)}.",
             why="A client that goes by the protocol would read or write the table wrongly.",
-            fix="Add them to the protocol, e.g. by setting "
-            + ", ".join(f"delta.feature.{name}=supported" for name in missing)
-            + ".",
+            fix=f"Run {', '.join(how_to_add_feature(name) for name in missing)}.",
             delta_class="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
             fields={"table": label, "features": missing},
         )

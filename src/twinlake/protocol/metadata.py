@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from twinlake.errors import Code, CorruptTable, TwinlakeError
+from twinlake.errors import Code, CorruptTable, TwinlakeError, how_to_restore
 from twinlake.protocol.wire import Long
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Metadata:
                     Code.SCHEMA_INVALID,
                     f"The schema of table {self.label} cannot be read.",
                     why=getattr(error, "what", "") or str(error) or type(error).__name__,
-                    fix="Restore an earlier version of the table.",
+                    fix=f"Run {how_to_restore()} with an earlier version.",
                     fields={"table": self.label},
                 ) from error
         schema: Struct = self._derived["schema"]
@@ -127,7 +127,7 @@ class Metadata:
                 Code.PROPERTY_INVALID,
                 f"Table {self.label} has an unknown column mapping mode {text!r}.",
                 why="delta.columnMapping.mode must be none, name or id.",
-                fix="Restore an earlier version of the table.",
+                fix=f"Run {how_to_restore()} with an earlier version.",
                 delta_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE",
                 fields={"table": self.label, "mode": text},
             ) from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_upgrade
 from twinlake.protocol import _values as as_
 from twinlake.protocol.iceberg_properties import (
     COPY_ON_WRITE,
@@ -381,7 +381,7 @@ def refuse_iceberg_wishes(metadata: Metadata, given: Iterable[str]) -> None:
                     key,
                     f"must be at most {longest}, not {value}: Delta keeps files and history no "
                     "longer",
-                    fix=f"Raise {' and '.join(_RETENTIONS)} first.",
+                    fix=f"Raise {' and '.join(map('`{}`'.format, _RETENTIONS))} first.",
                 )
             )
         wanted = COPY_ON_WRITE.get(name)
@@ -390,7 +390,7 @@ def refuse_iceberg_wishes(metadata: Metadata, given: Iterable[str]) -> None:
                 _Problem(
                     key,
                     f"must be {wanted} in format version 2, whose delete files Delta cannot have",
-                    fix=f"Set it to {wanted}, or promise icebergCompatV3.",
+                    fix=f"Set it to `{wanted}`, or run {how_to_upgrade('icebergCompatV3')}.",
                 )
             )
     if problems:
@@ -466,7 +466,7 @@ def _check_feature(name: str, status: str) -> _Problem | None:
         return _Problem(
             key,
             "names a feature that is not known",
-            fix=f"Did you mean {FEATURE_PREFIX}{near}?" if near else "",
+            fix=f"Did you mean `{FEATURE_PREFIX}{near}`?" if near else "",
             delta_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             code=Code.FEATURE_UNKNOWN,
         )
@@ -484,7 +484,7 @@ def _unknown(key: str) -> _Problem:
     return _Problem(
         key,
         "is not a known delta property",
-        fix=f"Did you mean {near}?" if near else "Keys of your own must not start with delta.",
+        fix=f"Did you mean `{near}`?" if near else "Keys of your own must not start with `delta.`",
         delta_class="DELTA_UNKNOWN_CONFIGURATION",
     )
 

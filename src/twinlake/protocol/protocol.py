@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.errors import Code, UnsupportedFeature, UserError
+from twinlake.errors import (
+    Code,
+    UnsupportedFeature,
+    UserError,
+    how_to_add_feature,
+    how_to_drop_feature,
+)
 from twinlake.protocol import gates
 from twinlake.protocol.policies import Policy, find_policy
 from twinlake.protocol.registry import (
@@ -359,7 +365,8 @@ class Protocol:
                 Code.PROTOCOL_INVALID,
                 f"The protocol cannot be lowered from {self} to {reader},{writer}.",
                 why="Older clients would misread what newer ones wrote.",
-                fix="Drop the features that are not needed; the versions then follow.",
+                fix=f"Run {how_to_drop_feature('NAME')} for features that are not needed; the "
+                "versions then follow.",
                 delta_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
                 fields={"current": str(self), "asked": [reader, writer]},
             )
@@ -374,7 +381,7 @@ class Protocol:
                 Code.PROTOCOL_VERSION,
                 f"There are no protocol versions {reader},{writer}.",
                 why="The last ones are reader version 3 and writer version 7.",
-                fix="Name features instead: delta.feature.<name>=supported.",
+                fix=f"Add features by name instead: {how_to_add_feature('NAME')}.",
                 delta_class="DELTA_INVALID_PROTOCOL_VERSION",
                 fields={"asked": [reader, writer]},
             )
@@ -521,7 +528,7 @@ def _known(name: str) -> Feature:
             Code.FEATURE_UNKNOWN,
             f"There is no table feature {name!r}.",
             why="Adding a name that nobody understands would lock the table.",
-            fix="See the list of features: twinlake features.",
+            fix="Run `twinlake features` for the names of all features.",
             delta_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             fields={"feature": name},
         )
@@ -533,19 +540,20 @@ def _refuse_version(row: Feature, side: str, required: int, current: int) -> Non
         Code.FEATURE_ENABLE,
         f"Feature {row.name} needs {side} version {required}; the protocol has {current}.",
         why="The feature cannot be expressed in these versions.",
-        fix="Raise the versions together with adding the feature.",
+        fix="Raise the versions together with adding the feature: "
+        f"{how_to_add_feature(row.name)} does both.",
         delta_class=f"DELTA_FEATURE_REQUIRES_HIGHER_{side.upper()}_VERSION",
         fields={"feature": row.name, "required": required, "current": current},
     )
 
 
 def _refuse_manual(names: list[str], metadata: Metadata) -> None:
-    settings = ", ".join(f"delta.feature.{name}=supported" for name in names)
+    calls = ", ".join(how_to_add_feature(name) for name in names)
     raise UserError(
         Code.FEATURE_ENABLE,
         f"Table {metadata.label} needs features that must be added by hand: {', '.join(names)}.",
         why="The change needs them, but adding them shuts out clients that can use the table now.",
-        fix=f"Set {settings} first, or together with the change.",
+        fix=f"Run {calls} first.",
         delta_class="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
         fields={"table": metadata.label, "features": names},
     )

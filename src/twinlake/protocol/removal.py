@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_drop_feature, how_to_unset
 from twinlake.protocol.feature import Feature, Work
 from twinlake.protocol.properties import PROPERTIES, canonical_key
 from twinlake.protocol.registry import FEATURES, find_feature
@@ -136,7 +136,7 @@ def _droppable(
             "FEATURE_IS_DELTA_PROPERTY",
             f"{name} is a table property, not a feature.",
             why="Properties are unset, features are dropped.",
-            fix="Name the feature, or unset the property.",
+            fix=f"Name the feature, or unset the property with {how_to_unset(name)}.",
         )
     row = find_feature(name)
     if row is not None and not protocol.is_supported(row):
@@ -170,7 +170,7 @@ def _droppable(
             "HISTORY_TRUNCATION_NOT_ALLOWED",
             f"Feature {row.name} is dropped without truncating history.",
             why="It leaves nothing in the history that an older client could stumble over.",
-            fix="Drop it without truncate_history.",
+            fix=f"Run {how_to_drop_feature(row.name)}, without truncating history.",
         )
     dependents = sorted(
         other for other in protocol.supported_features if row.name in FEATURES[other].requires
@@ -181,7 +181,7 @@ def _droppable(
             "DEPENDENT_FEATURE",
             f"Feature {row.name} is required by {', '.join(dependents)}.",
             why="They do not work without it.",
-            fix=f"Drop first: {', '.join(dependents)}.",
+            fix=f"Drop first: {', '.join(dependents)}, each with {how_to_drop_feature('NAME')}.",
             dependents=dependents,
         )
     _check_removal(row, metadata, truncate_history=truncate_history)
@@ -206,7 +206,7 @@ def _check_removal(row: Feature, metadata: Metadata, *, truncate_history: bool) 
             removal.delta_class,
             f"Feature {row.name} can only be dropped by truncating history.",
             why="It protects history that older clients cannot read.",
-            fix="Drop it with truncate_history=True.",
+            fix=f"Run {how_to_drop_feature(row.name, truncate_history=True)}.",
         )
     found = removal.offenders(metadata) if removal.offenders else ()
     if found:

@@ -81,7 +81,7 @@ def required_minimum_protocol(
             Code.INVALID_ARGUMENT,
             f"identity is {identity!r}.",
             why="It says what to do with IDENTITY columns.",
-            fix='Use "refuse" or "allow".',
+            fix='Pass `identity="refuse"` or `identity="allow"`.',
             fields={"identity": identity},
         )
     reader = writer = 0
@@ -95,7 +95,7 @@ def required_minimum_protocol(
                 Code.FEATURE_ENABLE,
                 "IDENTITY column is not supported",
                 why=f"These columns are IDENTITY columns: {', '.join(columns)}.",
-                fix='Ask with identity="allow".',
+                fix='Pass `identity="allow"`.',
                 fields={"columns": list(columns)},
             )
         reader, writer = max(reader, min_reader), max(writer, min_writer)

@@ -71,6 +71,7 @@ def engine_for(spark: object | None) -> Engine | None:
         Code.SPARK_REQUIRED,
         f"No data engine works with an object of type {kind}.",
         why="; ".join(refusals) or "no engine is installed",
-        fix="Pass a classic SparkSession as spark=; install twinlake[spark] if PySpark is missing.",
+        fix="Pass a classic SparkSession as `spark=`; without PySpark, run `pip install "
+        "'twinlake[spark]'` first.",
         fields={"type": kind, "engines": refusals},
     )

@@ -151,7 +151,9 @@ def _to_arrow(kind: DataType, ids: Mapping[str, int] | None, path: str) -> pa.Da
             return pa.binary()
         case _:
             raise UserError(
-                Code.SCHEMA_INVALID, f"{kind!r} is not a Delta type.", fix="Use twinlake.schema."
+                Code.SCHEMA_INVALID,
+                f"{kind!r} is not a Delta type.",
+                fix="Use the classes of `twinlake.schema`.",
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema.json_codec import MAX_PRECISION
 from twinlake.schema.mapping import ColumnMappingMode, mapping_problems
 from twinlake.schema.paths import render_path
@@ -197,5 +197,5 @@ def _depth(schema: Struct) -> int:
 
 def _fix(found: Sequence[SchemaViolation]) -> str:
     if any(v.delta_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" for v in found):
-        return "Rename the columns, or set delta.columnMapping.mode = 'name'."
+        return f"Rename the columns, or run {how_to_set('delta.columnMapping.mode', 'name')}."
     return "Change the columns named above."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema.mapping import ColumnMappingMode
 from twinlake.schema.metadata_keys import COMMENT_KEY
 from twinlake.schema.paths import (
@@ -92,7 +92,7 @@ def drop_column(
             resolved,
             f"Cannot drop the partition column {shown}.",
             why="The files of the table are laid out by it.",
-            fix="Replace the table with another partitioning first.",
+            fix="Create a new table with another partitioning and copy the rows to it.",
             delta_class="DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
         )
 
@@ -144,7 +144,7 @@ def move_column(
             Code.INVALID_ARGUMENT,
             f"Where should {render_path(resolved)} go?",
             why="Give either first=True or after=<column>.",
-            fix="For example after='id'.",
+            fix='Name a column, for example `after="id"`.',
         )
 
     def reorder(kind: DataType) -> DataType:
@@ -171,7 +171,8 @@ def set_nullable(schema: Struct, path: ColumnPath, nullable: bool) -> Struct:
             resolved,
             f"Cannot make {shown} required.",
             why="Existing rows may hold nulls, and nothing has looked at them.",
-            fix=f"Add a CHECK constraint instead: {shown} IS NOT NULL.",
+            fix=f'Add a CHECK constraint instead: `Table.add_constraint(NAME, "{shown} IS '
+            'NOT NULL", spark=spark)`.',
             delta_class="DELTA_ALTER_TABLE_CHANGE_COL_NOT_SUPPORTED",
         )
     match parent:
@@ -310,7 +311,7 @@ def _needs_mapping(path: ColumnPath, verb: str, delta_class: str) -> NoReturn:
         path,
         f"Cannot {verb} column {render_path(path)}.",
         why="The table has no column mapping, so its files know columns by name.",
-        fix="Set delta.columnMapping.mode = 'name' first.",
+        fix=f"Run {how_to_set('delta.columnMapping.mode', 'name')} first.",
         delta_class=delta_class,
     )
 

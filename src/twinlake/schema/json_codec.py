@@ -109,7 +109,7 @@ def parse_schema(text: str, *, error: _Error = CorruptTable) -> Struct:
             "The schema text is not JSON.",
             why=str(cause),
             fix="A schema looks like "
-            '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}.',
+            '`{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}`.',
         ) from cause
     return schema_from_dict(raw, error=error)
 
@@ -277,7 +277,7 @@ def _to_json(kind: DataType, depth: int) -> Any:
             raise UserError(
                 Code.SCHEMA_INVALID,
                 f"{kind!r} is not a Delta type.",
-                fix="Build types from the classes of twinlake.schema.",
+                fix="Build types from the classes of `twinlake.schema`.",
             )
 
 

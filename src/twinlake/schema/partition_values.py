@@ -86,7 +86,8 @@ def parse_partition_value(text: str | None, kind: DataType, *, zone: tzinfo = UT
             Code.LOG_CORRUPT,
             f"{text[:100]!r} is not a partition value of type {kind}.",
             why=str(cause),
-            fix="The file's entry in the log is wrong; rewrite or remove that file.",
+            fix="The entry of the file in the log is wrong: rewrite or remove that file "
+            "with the engine that wrote it.",
             fields={"value": text[:1000], "type": str(kind)},
         ) from cause
 

@@ -205,6 +205,7 @@ def _bad_path(text: str, position: int) -> NoReturn:
         Code.INVALID_ARGUMENT,
         f"Not a column path: {text[:200]!r}.",
         why=f"A name is missing or a backtick is not closed at position {position}.",
-        fix="Separate names by dots and put names with dots or backticks in backticks: a.`b.c`.",
+        fix="Separate names by dots and put names with dots or backticks in backticks, as in "
+        "`a.``b.c```.",
         fields={"position": position},
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from twinlake.errors import Code, CorruptTable, UnsupportedFeature
+from twinlake.errors import Code, CorruptTable, UnsupportedFeature, how_to_restore
 from twinlake.schema.ddl_text import render_type
 from twinlake.schema.json_codec import type_from_json, type_to_json
 from twinlake.schema.metadata_keys import TYPE_CHANGES_KEY
@@ -156,6 +156,6 @@ def _damaged(field: StructField, why: str) -> CorruptTable:
         Code.SCHEMA_INVALID,
         f"The type history of column {render_path((field.name,))} is damaged.",
         why=f"{TYPE_CHANGES_KEY}: {why}.",
-        fix="Restore a version of the table before the damage.",
+        fix=f"Run {how_to_restore()} with a version before the damage.",
         fields={"path": render_path((field.name,))},
     )

@@ -14,7 +14,14 @@ from twinlake.spark.session import session_conf
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "Setting", "retention_check", "setting_text", "user_metadata"]
+__all__ = [
+    "RETENTION_CHECK",
+    "SETTINGS",
+    "Setting",
+    "retention_check",
+    "setting_text",
+    "user_metadata",
+]
 
 _DELTA: Final = "spark.databricks.delta."
 
@@ -32,9 +39,11 @@ class Setting:
     """The modules of ``twinlake.spark`` that read it."""
 
 
+RETENTION_CHECK: Final = f"{_DELTA}retentionDurationCheck.enabled"
+
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
-        name=f"{_DELTA}retentionDurationCheck.enabled",
+        name=RETENTION_CHECK,
         meaning="Refuse a VACUUM that keeps less than delta.deletedFileRetentionDuration.",
         default="true",
         used_by=("delta_settings",),
@@ -112,7 +121,7 @@ def _flag(spark: SparkSession, name: str) -> bool:
             Code.INVALID_ARGUMENT,
             f"The session setting {name} is {text!r}.",
             why="it is true or false",
-            fix=f"spark.conf.set({name!r}, 'true') or 'false'",
+            fix=f"Run `spark.conf.set({name!r}, 'true')` or `spark.conf.set({name!r}, 'false')`.",
             fields={"setting": name, "value": text},
         )
     return found
@@ -120,7 +129,7 @@ def _flag(spark: SparkSession, name: str) -> bool:
 
 def retention_check(spark: SparkSession) -> bool:
     """Whether VACUUM refuses retentions that are too short."""
-    return _flag(spark, f"{_DELTA}retentionDurationCheck.enabled")
+    return _flag(spark, RETENTION_CHECK)
 
 
 def user_metadata(spark: SparkSession) -> str | None:

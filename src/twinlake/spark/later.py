@@ -36,42 +36,45 @@ LATER: Final[tuple[Later, ...]] = (
     Later(
         name="DeltaTable.clone",
         what="copy a table, shallow or deep",
-        meanwhile="Write table.toDF() to the new place with twinlake.spark.write.",
+        meanwhile="Write `DeltaTable.toDF()` to the new path with "
+        "`twinlake.spark.write(frame, PATH)`.",
     ),
     Later(
         name="DeltaTable.cloneAtVersion",
         what="copy a table as it was at a version",
-        meanwhile="Write scan(spark, path, version=...) to the new place.",
+        meanwhile="Write `twinlake.spark.scan(spark, PATH, version=N)` to the new path.",
     ),
     Later(
         name="DeltaTable.cloneAtTimestamp",
         what="copy a table as it was at a time",
-        meanwhile="Write scan(spark, path, timestamp=...) to the new place.",
+        meanwhile="Write `twinlake.spark.scan(spark, PATH, timestamp=TIME)` to the new path.",
     ),
     Later(
         name="DeltaTable.convertToDelta",
         what="make a table of a folder of Parquet files in place",
-        meanwhile="Read the folder with spark.read.parquet and write it as a new table.",
+        meanwhile="Read the folder with `spark.read.parquet(FOLDER)` and write it with "
+        "`twinlake.spark.write(frame, PATH)`.",
     ),
     Later(
         name="DeltaTable.generate",
         what="write manifests of the table's files for readers without Delta",
-        meanwhile="List the files with twinlake.Table.open(path).files().",
+        meanwhile="List the files with `twinlake.Table.open(PATH).files()`.",
     ),
     Later(
         name="DeltaOptimizeBuilder.executeZOrderBy",
         what="compact files and order rows across them",
-        meanwhile="Use executeCompaction(), which packs files and keeps their order.",
+        meanwhile="Use `executeCompaction()`, which packs files and keeps their order.",
     ),
     Later(
         name="changes",
         what="read the change data feed",
-        meanwhile="Compare two versions with scan(spark, path, version=...).",
+        meanwhile="Compare two versions with `twinlake.spark.scan(spark, PATH, version=N)`.",
     ),
     Later(
         name="sql",
         what="run SQL with Delta's statements on tables by name or path",
-        meanwhile="Use DeltaTable, scan and write; a scan can be made a temporary view.",
+        meanwhile="Use `DeltaTable`, `twinlake.spark.scan` and `twinlake.spark.write`; a scan "
+        "can be made a temporary view with `createOrReplaceTempView(NAME)`.",
     ),
 )
 """Everything that comes later; the reference page is made from it."""

@@ -34,11 +34,13 @@ _SETTINGS: Final = {
 def local_session() -> Iterator[SparkSession]:
     """A session that uses all cores of this machine; it is stopped at the end if it is new."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        raise _missing("there is no Java", "Install Java 17 or 21 (or set JAVA_HOME).")
+        raise _missing("there is no Java", "Install Java 17 or 21, or set `JAVA_HOME`.")
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise _missing("PySpark is not installed", "pip install 'twinlake[spark]'") from error
+        raise _missing(
+            "PySpark is not installed", "Run `pip install 'twinlake[spark]'`."
+        ) from error
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running

@@ -108,8 +108,9 @@ def check_classic(spark: SparkSession) -> None:
             "twinlake needs a classic Spark session, and this one is a Spark Connect session.",
             why="files are listed and plans are built in the driver's own JVM, which a Connect "
             "client cannot reach",
-            fix="Build the session with SparkSession.builder.master(...) instead of .remote(...), "
-            "and unset SPARK_REMOTE and spark.api.mode=connect.",
+            fix="Build the session with `SparkSession.builder.master(MASTER)` instead of "
+            "`SparkSession.builder.remote(URL)`, and unset `SPARK_REMOTE` and "
+            "`spark.api.mode`.",
             fields={"session": type(spark).__module__},
         )
 
@@ -122,7 +123,7 @@ def check_session(spark: SparkSession) -> None:
             Code.INVALID_ARGUMENT,
             f"{_IGNORE_MISSING} is true, and tables cannot be read safely like that.",
             why="files without field ids would be read as nulls instead of being reported",
-            fix=f"spark.conf.set({_IGNORE_MISSING!r}, 'false')",
+            fix=f"Run `spark.conf.set({_IGNORE_MISSING!r}, 'false')`.",
             fields={"setting": _IGNORE_MISSING},
         )
 

@@ -44,7 +44,7 @@ _TROUBLE: dict[int, tuple[str, str]] = {
         "give this user access, and use a file system that has hard links",
     ),
     errno.EROFS: ("the file system is read-only", "mount it writable or use another place"),
-    errno.EMFILE: ("too many open files", "close files or raise the limit (ulimit -n)"),
+    errno.EMFILE: ("too many open files", "close files or raise the limit (`ulimit -n`)"),
     errno.ENFILE: ("too many open files on this machine", "close files or raise the limit"),
     errno.ENAMETOOLONG: ("the name is too long for the file system", "use shorter names"),
     errno.ENOTDIR: ("a folder of the path is a file", "move that file away"),
@@ -75,7 +75,7 @@ class LocalStore:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 f"{location.url} is not a folder of the file system.",
-                fix="use open_store, which takes URLs of every kind",
+                fix="Use `twinlake.storage.open_store(URL)`, which takes URLs of every kind.",
                 fields={"url": location.url},
             )
         self._location = location

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import Operation, OperationName
 from twinlake.compat import completed
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_drop_feature, how_to_set
 from twinlake.protocol import canonical_key, parse_properties, refuse_iceberg_wishes
 from twinlake.schema import (
     Struct,
@@ -69,7 +69,8 @@ def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alte
             Code.PROPERTY_INVALID,
             f"Constraints are not set as properties: {', '.join(constraints)}",
             why="the rows that are there have to be checked first",
-            fix="Use add_constraint.",
+            fix="Run `Table.add_constraint(NAME, EXPRESSION, spark=spark)` or `twinlake "
+            "alter PATH --constraint NAME=EXPRESSION`.",
             delta_class="DELTA_ADD_CONSTRAINTS",
             fields={"keys": constraints},
         )
@@ -91,7 +92,7 @@ def unset_properties(metadata: Metadata, keys: Iterable[str], *, if_exists: bool
             Code.PROPERTY_INVALID,
             f"The table has no property {', '.join(missing)}.",
             why="only what is set can be unset",
-            fix="Check the spelling, or pass if_exists=True.",
+            fix="Check the spelling, or pass `if_exists=True` (`--if-exists`).",
             delta_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
             fields={"missing": missing},
         )
@@ -114,7 +115,8 @@ def raise_versions(
             Code.PROTOCOL_INVALID,
             f"The protocol cannot go from {protocol} to {min_reader_version},{min_writer_version}.",
             why="lowering it would let in clients that misread the table",
-            fix="Drop the features that are not needed any more instead.",
+            fix=f"Run {how_to_drop_feature('NAME')} for features that are not needed; the "
+            "versions then follow.",
             delta_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
         )
     return metadata.with_configuration(
@@ -189,7 +191,7 @@ def widen(metadata: Metadata, column: str, kind: str) -> Alteration:
             Code.SCHEMA_EVOLUTION,
             f"Cannot change the type of {column}.",
             why="type widening is not enabled on this table",
-            fix="Set delta.enableTypeWidening = true first.",
+            fix=f"Run {how_to_set('delta.enableTypeWidening', 'true')} first.",
             delta_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
         )
     path = resolve_path(metadata.schema, parse_path(column))
@@ -275,7 +277,8 @@ def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Altera
             Code.CONSTRAINT,
             f"There is no constraint {name!r}.",
             why="constraint names are compared ignoring case",
-            fix="Look at the properties delta.constraints.* for the names that are there.",
+            fix="Read the names with `twinlake show PATH` or `Table.properties`: the keys "
+            "start with `delta.constraints.`",
             delta_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             fields={"constraint": name},
         )

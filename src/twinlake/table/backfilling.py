@@ -16,7 +16,7 @@ import msgspec
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import physical_rows
 from twinlake.commit.readset import ReadSet
-from twinlake.errors import Code, ConflictError, UserError
+from twinlake.errors import Code, ConflictError, UserError, how_to_set, how_to_unset
 from twinlake.log import CACHE
 from twinlake.storage import resolve
 from twinlake.table.publishing import HOOKS
@@ -69,7 +69,7 @@ def backfill_row_ids(
             Code.FEATURE_ENABLE,
             "Row ids cannot be handed out while row tracking is suspended.",
             why=f"{_SUSPENDED} is true",
-            fix=f"Unset {_SUSPENDED} first.",
+            fix=f"Run {how_to_unset(_SUSPENDED)} first.",
             delta_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             fields={"property": _SUSPENDED},
         )
@@ -84,7 +84,7 @@ def backfill_row_ids(
         Code.FEATURE_ENABLE,
         "Row ids could not be handed out to all files.",
         why="other writers keep bringing in files without row ids",
-        fix="Stop those writers, then enable row tracking again.",
+        fix=f"Stop those writers, then run {how_to_set('delta.enableRowTracking', 'true')} again.",
         fields={"feature": _FEATURE},
     )
 

@@ -89,7 +89,7 @@ class CatalogFile:
                 Code.STORAGE,
                 f"The catalog of names {self.path} cannot be used.",
                 why=str(error),
-                fix=f"check the file and the access to it, or set {VARIABLE} to another one",
+                fix=f"Check the file and the access to it, or set `{VARIABLE}` to another one.",
                 fields={"catalog_file": str(self.path)},
             ) from error
 
@@ -103,7 +103,7 @@ def catalog_file(path_or_url: str | os.PathLike[str]) -> CatalogFile:
             Code.INVALID_ARGUMENT,
             f"{text!r} does not name a catalog file.",
             why="the catalog of names is one SQLite file that processes share",
-            fix=f"give a path, or a URL such as {_URL}/data/catalog.db",
+            fix=f"Give a path, or a URL such as `{_URL}/data/catalog.db`.",
             fields={"catalog_file": text},
         )
     return CatalogFile(Path(path).expanduser().absolute())

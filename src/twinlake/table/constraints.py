@@ -22,7 +22,8 @@ def check_rows(snapshot: Snapshot, name: str, expression: str, engine: Engine | 
             Code.SPARK_REQUIRED,
             f"Constraint {name!r} cannot be added to a table with rows without an engine.",
             why="the rows that are there have to satisfy it, and checking them takes a data engine",
-            fix="Pass a SparkSession as spark=, or add the constraint while the table is empty.",
+            fix="Run `Table.add_constraint(NAME, EXPRESSION, spark=spark)` with a "
+            "SparkSession, or add the constraint while the table is empty.",
             fields={"constraint": name, "files": snapshot.num_files},
         )
     sample = list(engine.offending_rows(snapshot, expression, _SAMPLE))

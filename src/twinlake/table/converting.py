@@ -142,7 +142,8 @@ class Conversion:
                 Code.SPARK_REQUIRED,
                 f"{len(chosen) or hidden} file(s) have to be written again.",
                 why=self._described,
-                fix="Pass a SparkSession as spark=.",
+                fix="Pass a SparkSession as `spark=`; the commands `twinlake upgrade PATH "
+                "--yes` and `twinlake reorg PATH --yes` start Spark themselves.",
                 fields={"files": len(chosen) or hidden},
             )
         return rewrite(

@@ -96,7 +96,7 @@ def new_metadata(
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"A {type(schema).__name__} is not a schema.",
-            fix="Give DDL text such as 'id INT, name STRING', or a twinlake.schema.Struct.",
+            fix="Give DDL text such as `id INT, name STRING`, or a `twinlake.schema.Struct`.",
         )
     parsed = parse_properties(properties)
     refuse_kept_properties(parsed)
@@ -149,7 +149,7 @@ def _partitions(
         raise UserError(
             Code.INVALID_ARGUMENT,
             "A table is partitioned or clustered, not both.",
-            fix="Leave out partition_by or cluster_by.",
+            fix="Leave out `partition_by=` or `cluster_by=`.",
             delta_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
         )
     found = (schema.get(name) for name in partition_by)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_drop_column, how_to_drop_constraint
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
     Struct,
@@ -107,7 +107,7 @@ def _constraints(metadata: Metadata, path: ColumnPath) -> Iterator[Dependent]:
                 name=key.removeprefix(CONSTRAINT_PREFIX),
                 column=render_path(path),
                 delta_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
-                fix="Drop the constraint(s) first.",
+                fix=f"Drop the constraint first with {how_to_drop_constraint('NAME')}.",
             )
 
 
@@ -125,7 +125,7 @@ def _generated(
                 name=render_path(own),
                 column=render_path(path),
                 delta_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
-                fix="Drop the generated column(s) first.",
+                fix=f"Drop the generated column first with {how_to_drop_column('COLUMN')}.",
             )
 
 
@@ -137,7 +137,7 @@ def _clustering(path: ColumnPath, clustered_by: Iterable[ColumnPath]) -> Iterato
                 name=render_path(column),
                 column=render_path(path),
                 delta_class="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
-                fix="Cluster the table by other columns first.",
+                fix="Cluster the table by other columns first, with Delta Spark.",
             )
 
 

@@ -158,8 +158,8 @@ class FeatureDrop:
             Code.SPARK_REQUIRED,
             f"Dropping {self._plan.feature} has to rewrite {files} file(s) first.",
             why=f"it must {self._plan.work.value}, which takes a data engine",
-            fix="Pass a SparkSession as spark=, or rewrite them with another engine (in Delta "
-            "Spark: REORG TABLE ... APPLY (PURGE)), then drop the feature again.",
+            fix=f"Run `Table.drop_feature({self._plan.feature!r}, spark=spark)` with a "
+            "SparkSession: it rewrites the files and drops the feature.",
             fields={"feature": self._plan.feature, "files": files},
         )
 
@@ -333,8 +333,8 @@ class FeatureDrop:
             Code.FEATURE_DROP,
             f"{self._plan.feature} cannot be dropped yet.",
             why=why,
-            fix="Run the same command again when that history may be deleted, or drop the feature "
-            "without truncating history.",
+            fix="Run the same call again when that history may be deleted, or drop the "
+            "feature without truncating history.",
             delta_class=delta_class,
             fields={"feature": self._plan.feature},
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_unset
 from twinlake.iceberg import face_version, keep_up, lag_of
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.runtime import engine_for
@@ -102,7 +102,8 @@ class IcebergFace:
                 Code.INVALID_ARGUMENT,
                 f"The table is published as {self.name}.",
                 why="one name follows the table; another one would stay behind unnoticed",
-                fix=f"unset {PUBLISH_PROPERTY} first, and drop the old name in its catalog",
+                fix=f"Run {how_to_unset(PUBLISH_PROPERTY)} first, and drop the old name in its "
+                "catalog.",
                 fields={"name": full, "published": self.name},
             )
         # The pointer may be where nobody follows it from: to publish is to take it back.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twinlake.errors import Code, ConflictError, UserError
+from twinlake.errors import Code, ConflictError, UserError, how_to_sync
 from twinlake.storage import Location, encode_path, parse_location
 from twinlake.table.catalog_file import VARIABLE, catalog_file
 from twinlake.table.naming import TableName, refuse_name, split_name
@@ -137,7 +137,8 @@ class Names:
                 Code.TABLE_NOT_FOUND,
                 f"{full} is not a Delta table.",
                 why="the catalog knows it as a table of Iceberg alone",
-                fix="open it with an Iceberg client, or register a Delta table by another name",
+                fix="Open it with an Iceberg client, or run `twinlake import "
+                "CATALOG.NAMESPACE.TABLE` to make it a Delta table.",
                 delta_class="DELTA_MISSING_DELTA_TABLE",
                 fields={"name": str(full), "catalog_file": str(self.file.path)},
             )
@@ -184,7 +185,7 @@ class Names:
         wanted = None if namespace is None else self._namespace(namespace)
         with self.file.reading() as database:
             if wanted is not None and not self._has_namespace(database, self.catalog, wanted):
-                raise _no_namespace(self.catalog, wanted)
+                raise _no_namespace(str(self.file.path), self.catalog, wanted)
             found = database.execute(
                 "SELECT catalog_name, table_namespace, table_name FROM iceberg_tables "
                 f"WHERE fold(catalog_name) = ?{_type_filter(database)}",
@@ -207,7 +208,7 @@ class Names:
                     Code.INVALID_ARGUMENT,
                     f"The namespace {wanted} already exists.",
                     why="a namespace of that name, in any case, is in the catalog",
-                    fix="use it as it is, or choose another name",
+                    fix="Use the namespace as it is, or choose another name.",
                     delta_class="SCHEMA_ALREADY_EXISTS",
                     fields={"catalog": self.catalog, "namespace": wanted},
                 )
@@ -243,7 +244,7 @@ class Names:
                     Code.CONFLICT_WRITE,
                     f"{full} was published by somebody else meanwhile.",
                     why=f"expected {expected}, found {row.metadata_location}",
-                    fix="read the pointer again and decide on the newer one",
+                    fix=f"Run {how_to_sync()} again: it starts from the newer metadata.",
                     fields={"expected": expected, "found": row.metadata_location},
                 )
 
@@ -268,7 +269,7 @@ class Names:
 
     def _require_namespace(self, database: sqlite3.Connection, full: TableName) -> None:
         if not self._has_namespace(database, full.catalog, full.namespace):
-            raise _no_namespace(full.catalog, full.namespace)
+            raise _no_namespace(str(self.file.path), full.catalog, full.namespace)
         if full.namespace not in _namespaces(database, full.catalog):
             database.execute(
                 "INSERT INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')",
@@ -276,11 +277,13 @@ class Names:
             )
 
     def _missing(self, full: TableName) -> UserError:
+        call = f"Names({str(self.file.path)!r}).register({str(full)!r}, PATH)"
         return UserError(
             Code.TABLE_NOT_FOUND,
             f"There is no table named {full}.",
             why=f"the catalog of names {self.file.path} does not have it",
-            fix=f"register it, check the spelling, or set {VARIABLE} to another catalog",
+            fix="Check the spelling, give the path of the table instead, set "
+            f"`{VARIABLE}` to another catalog, or run `twinlake.table.{call}`.",
             delta_class="TABLE_OR_VIEW_NOT_FOUND",
             fields={"name": str(full), "catalog_file": str(self.file.path)},
         )
@@ -313,7 +316,7 @@ def _find(
             Code.INVALID_ARGUMENT,
             f"The name {full} is ambiguous.",
             why=f"names fold their case, and the catalog has {' and '.join(spellings)}",
-            fix="rename all but one of them with the client that made them",
+            fix="Rename all but one of them with the client that made them.",
             fields={"name": str(full), "found": spellings},
         )
     if not rows:
@@ -342,7 +345,7 @@ def _check_metadata_location(full: TableName, row: _Row, location: str) -> None:
             Code.INVALID_ARGUMENT,
             f"{full} cannot point at {location}.",
             why=f"the Iceberg metadata of this table lies below {where}",
-            fix="publish the metadata that belongs to the table",
+            fix=f"Run {how_to_sync()}, which publishes the metadata of the table.",
             fields={"name": str(full), "metadata_location": location},
         )
 
@@ -352,18 +355,19 @@ def _already_there(full: TableName) -> UserError:
         Code.TABLE_EXISTS,
         f"A table or view named {full} already exists.",
         why="names are compared without regard to case",
-        fix="drop or rename it first, or choose another name",
+        fix="Choose another name, or run `twinlake.table.Names(FILE).rename(OLD, NEW)` "
+        "or `twinlake.table.Names(FILE).drop(NAME)` first.",
         delta_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         fields={"name": str(full)},
     )
 
 
-def _no_namespace(catalog: str, namespace: str) -> UserError:
+def _no_namespace(file: str, catalog: str, namespace: str) -> UserError:
     return UserError(
         Code.INVALID_ARGUMENT,
         f"There is no namespace {namespace} in the catalog {catalog}.",
         why="a namespace is made before tables are registered in it",
-        fix=f'create it first: create_namespace("{namespace}")',
+        fix=f"Run `twinlake.table.Names({file!r}).create_namespace({namespace!r})` first.",
         delta_class="SCHEMA_NOT_FOUND",
         fields={"catalog": catalog, "namespace": namespace},
     )

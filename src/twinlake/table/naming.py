@@ -91,7 +91,8 @@ def refuse_name(text: str, why: str) -> NoReturn:
         Code.INVALID_ARGUMENT,
         f"{text!r} is not the name of a table.",
         why=why,
-        fix="write table, namespace.table or catalog.namespace.table, odd parts in backticks",
+        fix="Write TABLE, NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE, and put parts "
+        "with other characters in backticks.",
         delta_class="PARSE_SYNTAX_ERROR",
         fields={"name": text},
     )

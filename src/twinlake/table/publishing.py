@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.commit import PostCommitHook
-from twinlake.errors import Code, ConflictError, UserError
+from twinlake.errors import Code, ConflictError, UserError, how_to_sync
 from twinlake.iceberg import HOOKS as ICEBERG_HOOKS
 from twinlake.iceberg import wants_sync
 from twinlake.iceberg.catalogs import open_pointer, overtaken
@@ -137,7 +137,7 @@ def _check_same_table(name: str, found: str | None, wanted: str) -> None:
         Code.TABLE_EXISTS,
         f"{name} is the name of another table.",
         why=f"it points at {found}",
-        fix="choose another name, or drop that one with the client that made it",
+        fix="Choose another name, or drop that one with the client that made it.",
         delta_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         fields={"name": name, "found": found},
     )
@@ -160,7 +160,7 @@ def _nothing_yet(name: str) -> UserError:
         Code.INVALID_ARGUMENT,
         f"There is nothing to publish as {name}.",
         why="the table has no Iceberg metadata yet",
-        fix="run `twinlake sync` first",
+        fix=f"Run {how_to_sync()} first.",
         fields={"name": name},
     )
 

@@ -259,7 +259,8 @@ def _create(store: Store, key: str, data: bytes, mark: Mark) -> None:
         Code.TABLE_EXISTS,
         f"The import to {store.url} could not be finished.",
         why=f"somebody else made {key} there, or the store did not take it",
-        fix="Look at what is there; if there is no table, run the import again.",
+        fix="Look at what is there with `twinlake show PATH`; if there is no table, run "
+        "the import again.",
         fields={"url": store.url},
     )
 
@@ -278,7 +279,10 @@ def _exists(store: Store) -> UserError:
         Code.TABLE_EXISTS,
         f"There is a Delta log at {store.url} already.",
         why="importing would mix two tables",
-        fix="Open the table as it is, or remove its _delta_log first.",
+        fix="Open the table as it is with `Table.open(PATH)` or `twinlake show PATH`. "
+        "Do not delete `_delta_log`: it may be the only record of the table. To "
+        "import the Iceberg table anyway, copy it to another folder with an Iceberg "
+        "engine and import the copy.",
         delta_class="DELTA_TABLE_ALREADY_EXISTS",
         fields={"url": store.url},
     )

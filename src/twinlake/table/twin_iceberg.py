@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, CorruptTable, StorageError, UserError
+from twinlake.errors import Code, CorruptTable, StorageError, UserError, how_to_sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,7 +94,7 @@ class IcebergSide:
                 Code.TABLE_NOT_FOUND,
                 f"The table at {location} has no Iceberg metadata.",
                 why=str(error),
-                fix="Run `twinlake sync` first.",
+                fix=f"Run {how_to_sync()} first.",
                 fields={"location": location},
             ) from error
         except OSError as error:
@@ -111,7 +111,8 @@ class IcebergSide:
                 Code.COMPAT,
                 f"PyIceberg cannot open {location}/_iceberg.",
                 why=f"{type(error).__name__}: {error}",
-                fix="Delete _iceberg and run `twinlake sync`, which makes it anew.",
+                fix=f"Delete the folder `_iceberg` and run {how_to_sync()}, which writes it "
+                "again from the Delta log.",
                 fields={"location": location},
             ) from error
 
@@ -256,6 +257,6 @@ def _pyiceberg() -> tuple[Any, Any]:
             Code.INVALID_ARGUMENT,
             "Verifying a twin needs PyIceberg.",
             why="the Iceberg side is read by it, and it is not installed",
-            fix="pip install 'twinlake[catalogs]'",
+            fix="Run `pip install 'twinlake[catalogs]'`.",
         ) from error
     return StaticTable, manifest

@@ -35,7 +35,7 @@ from twinlake.compat import (
 from twinlake.compat.stages import promised, switched, with_uniform
 from twinlake.compat.target_metadata import BURDENS
 from twinlake.compat.upgrade_plan import ONLY_AT_CREATION
-from twinlake.errors import Code, CompatViolation, ConflictError, UserError
+from twinlake.errors import Code, CompatViolation, ConflictError, UserError, how_to_upgrade
 from twinlake.log import CACHE
 from twinlake.protocol import Metadata
 from twinlake.runtime import engine_for
@@ -166,7 +166,7 @@ def _uniform_refusal(table: Upgradable, version: int) -> UserError | None:
             Code.INVALID_ARGUMENT,
             f"A table cannot be upgraded to ICEBERG_COMPAT_VERSION = {version}.",
             why=f"this command knows the versions 1 to {_MAX_UNIFORM}, as Delta's does",
-            fix="Use Table.upgrade for the promises of version 3.",
+            fix=f"Run {how_to_upgrade('icebergCompatV3')}.",
             delta_class="DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED",
             fields={"version": version, "max": _MAX_UNIFORM},
         )
@@ -277,7 +277,8 @@ class Upgrade:
                 Code.SPARK_REQUIRED,
                 f"The upgrade has to write {plan.files} file(s) again.",
                 why="; ".join(step.what for step in plan.steps if step.cost.files),
-                fix="Pass a SparkSession as spark=; with dry_run=True the plan is shown without.",
+                fix="Pass a SparkSession as `spark=`, or run `twinlake upgrade PATH --yes`, "
+                "which starts Spark; with `dry_run=True` the plan is shown without.",
                 fields={"files": plan.files, "plan": plan.to_dict()},
             )
 
@@ -405,7 +406,8 @@ def _refusal(plan: Plan) -> CompatViolation:
         Code.COMPAT,
         f"Table {plan.table} cannot be upgraded to {plan.goal}.",
         why="; ".join(reasons),
-        fix=" ".join((*fixes, plan.advice)).strip() or "Mend these first, then upgrade.",
+        fix=" ".join((*fixes, plan.advice)).strip()
+        or "Correct these first, then run the upgrade again.",
         rule=first.rule if first else None,
         delta_class=(first.delta_class if first else None) or "DELTA_ICEBERG_COMPAT_VIOLATION",
         fields={"report": plan.report.to_dict(), "plan": plan.to_dict()},

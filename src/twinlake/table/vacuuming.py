@@ -291,7 +291,8 @@ class _History:
                     if last is None
                     else f"the last VACUUM got as far as version {last}"
                 ),
-                fix="Run a full VACUUM; later ones can be lite again.",
+                fix="Run a full VACUUM once: `Table.vacuum()` or `twinlake vacuum PATH --yes`; "
+                "later ones can be lite again.",
                 delta_class="DELTA_CANNOT_VACUUM_LITE",
                 fields={"earliest_version": versions.start, "last_vacuumed_version": last},
             )
@@ -377,6 +378,6 @@ def _mode(mode: str) -> VacuumMode:
             Code.INVALID_ARGUMENT,
             f"{mode!r} is not a mode of VACUUM.",
             why="full looks at the whole folder, lite at the log alone",
-            fix="Use full or lite.",
+            fix="Pass `full` or `lite`.",
             fields={"mode": str(mode)},
         ) from error

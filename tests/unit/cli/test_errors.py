@@ -66,7 +66,7 @@ def test_an_unexpected_error_is_called_a_bug(empty: Path, monkeypatch: pytest.Mo
     assert result.stderr.splitlines() == [
         "TWIN-INTERNAL  twinlake did not expect this: ZeroDivisionError.",
         "  why: This is a bug of twinlake. ZeroDivisionError: by nothing",
-        "  fix: Run the command again with --debug and report what it prints.",
+        "  fix: Run the command again with `--debug` and report what it prints.",
     ]
     assert "Traceback" in run("show", empty, "--debug").stderr
     assert json.loads(run("show", empty, "--json").stdout)["error"]["fields"] == {

@@ -128,7 +128,7 @@ def test_delta_names_of_refusals(key: str, value: str, delta_class: str) -> None
 def test_did_you_mean() -> None:
     with pytest.raises(UserError) as caught:
         parse_properties({"delta.enableChangeDataFeeds": "true"})
-    assert caught.value.fix == "Did you mean delta.enableChangeDataFeed?"
+    assert caught.value.fix == "Did you mean `delta.enableChangeDataFeed`?"
     with pytest.raises(UserError) as feature:
         parse_properties({"delta.feature.deletionVector": "supported"})
     assert "delta.feature.deletionVectors" in feature.value.fix

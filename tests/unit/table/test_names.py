@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.fix_texts import pieces
 from tests.support.not_run import not_run
 from twinlake.errors import Code, ConflictError, StorageError, TwinlakeError, UserError
 from twinlake.table import Names, Table, TableName, default_catalog_path
@@ -119,6 +120,17 @@ def test_a_taken_name_is_refused_in_any_case(names: Names) -> None:
     error = raised(UserError, names.register, "T", "memory://b")
     assert (error.code, error.delta_class) == (Code.TABLE_EXISTS, "TABLE_OR_VIEW_ALREADY_EXISTS")
     assert names.locate("t") == "memory://a"
+
+
+def test_what_the_fixes_name_can_be_run(names: Names) -> None:
+    import twinlake
+
+    here = {"twinlake": twinlake, "PATH": "memory://a"}
+    missing = raised(UserError, names.register, "shop.t", "memory://a")
+    eval(pieces(missing.fix)[0], here)
+    unknown = raised(UserError, names.locate, "shop.t")
+    eval(pieces(unknown.fix)[-1], here)
+    assert names.locate("shop.t") == "memory://a"
 
 
 def test_namespaces_are_made_first_and_hold_their_tables(names: Names) -> None:

@@ -78,7 +78,7 @@ def _read(store: Store, version: int) -> bytes:
             Code.VERSION_NOT_FOUND,
             f"There is no commit of version {version} at {store.url}.",
             why="it was never made, or cleanup has deleted it",
-            fix="Run `twinlake log` with the path alone to see which commits are there.",
+            fix="Run `twinlake log PATH` to list the commits that are there.",
             fields={"version": version},
         ) from error
 

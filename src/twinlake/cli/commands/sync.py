@@ -109,7 +109,7 @@ def _publish(places: Sequence[Place], name: str, session: Any) -> None:
             Code.INVALID_ARGUMENT,
             f"{len(places)} tables cannot have the one name {name}.",
             why="--publish names one table",
-            fix="Publish them one at a time.",
+            fix="Run `twinlake sync PATH --publish NAME` once for each table.",
         )
     places[0].open().iceberg.publish(name, session)
 

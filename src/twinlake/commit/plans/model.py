@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.commit.plans.figures import physical_rows as rows_by_stats
 from twinlake.compat import enabled_compats
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,7 +102,7 @@ class TableRules:
                 Code.APPEND_ONLY,
                 f"{operation} cannot change an append-only table.",
                 why="delta.appendOnly is true, so no row may leave the table.",
-                fix="Set delta.appendOnly to false if rows may be changed.",
+                fix=f"If rows may be changed, run {how_to_set('delta.appendOnly', 'false')} first.",
                 delta_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
                 fields={"operation": operation},
             )
@@ -175,7 +175,7 @@ def touched(
         raise refuse(
             "The number of rows in a file is not known.",
             [f"{add.path}: no numRecords in its statistics"],
-            fix="Count the rows of the file (its Parquet footer has them) and pass physical_rows.",
+            fix="Pass `physical_rows=`; the Parquet footer of the file has the number.",
         )
     return TouchedFile(
         add=add,

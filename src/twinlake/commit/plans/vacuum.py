@@ -134,8 +134,10 @@ class VacuumRules:
                 why=f"The table keeps removed files for {hours:g} hours "
                 "(delta.deletedFileRetentionDuration); readers and writers that started within "
                 "them may still need the files.",
-                fix=f"Give a retention of at least {hours:g} hours; only if nobody reads or writes "
-                "the table, switch the check off (enforce_retention=False, --no-retention-check).",
+                fix=f"Keep the files for at least {hours:g} hours. Only if nobody reads or "
+                "writes the table, switch the check off: `Table.vacuum(HOURS, "
+                "enforce_retention=False)` or `twinlake vacuum PATH --retention-hours HOURS "
+                "--no-retention-check`.",
                 delta_class="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
                 fields={
                     "retention_ms": self.retention_ms,

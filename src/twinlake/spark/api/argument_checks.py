@@ -55,7 +55,7 @@ def check_versions(reader: object, writer: object) -> None:
             Code.INVALID_ARGUMENT,
             f"There are no protocol versions {reader},{writer}.",
             why="reader versions are 1 to 3 and writer versions 1 to 7",
-            fix="Name features instead: addFeatureSupport(...).",
+            fix="Add features by name instead: `DeltaTable.addFeatureSupport(NAME)`.",
             fields={"reader": reader, "writer": writer},
         )
 
@@ -96,7 +96,7 @@ def check_hadoop_conf(spark: SparkSession, location: Location, conf: Mapping[str
             Code.INVALID_ARGUMENT,
             f"DeltaTable.forPath does not take {', '.join(unknown)}.",
             why="only settings of Hadoop's file systems can be given there",
-            fix="Set it on the session: spark.conf.set(...).",
+            fix="Set it on the session: `spark.conf.set(KEY, VALUE)`.",
             delta_class="DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF",
             fields={"keys": unknown},
         )
@@ -110,7 +110,7 @@ def check_hadoop_conf(spark: SparkSession, location: Location, conf: Mapping[str
             Code.NOT_YET,
             f"{', '.join(other)} cannot be given for one table yet.",
             why="the table's files are read and written under the session's settings",
-            fix="Set it for the session: .config('spark.hadoop.<name>', ...) or "
-            "spark.conf.set('<name>', ...).",
+            fix='Set it for the session: `SparkSession.builder.config("spark.hadoop.KEY", '
+            "VALUE)` before it starts, or `spark.conf.set(KEY, VALUE)`.",
             fields={"keys": other},
         )

@@ -31,7 +31,7 @@ from twinlake.spark.api.record_frames import (
 )
 from twinlake.spark.api.table_builders import DeltaTableBuilder
 from twinlake.spark.api.table_making import Creation
-from twinlake.spark.delta_settings import retention_check, user_metadata
+from twinlake.spark.delta_settings import RETENTION_CHECK, retention_check, user_metadata
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.later import not_yet
 from twinlake.spark.reading.conditions import check_condition
@@ -56,6 +56,7 @@ __all__ = ["DeltaTable"]
 _NO_CONF: Final[Mapping[str, str]] = MappingProxyType({})
 _UNRESOLVED: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 """What Spark calls a column that is not there; Delta leaves the columns of UPDATE to it."""
+_TOO_SHORT: Final = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
 _CANNOT_RESTORE: Final = {
     "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION": "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
@@ -190,7 +191,7 @@ class DeltaTable:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 "There is no active Spark session.",
-                fix="Pass one: DeltaTable.create(spark).",
+                fix="Pass one: `DeltaTable.create(spark)`.",
             )
         check_session(spark)
         session = spark
@@ -325,11 +326,20 @@ class DeltaTable:
         A negative number stands for the table's own retention, as in Delta Spark.
         """
         given = None if retentionHours is None else float(retentionHours)
-        self._current().vacuum(
-            given if given is None or given >= 0 else None,
-            enforce_retention=retention_check(self._spark),
-            spark=self._spark,
-        )
+        try:
+            self._current().vacuum(
+                given if given is None or given >= 0 else None,
+                enforce_retention=retention_check(self._spark),
+                spark=self._spark,
+            )
+        except UserError as error:
+            if error.delta_class == _TOO_SHORT:
+                # The argument that the control plane names is a setting of the session here.
+                error.fix = (
+                    "Keep the files for longer. Only if nobody reads or writes the table, switch "
+                    f"the check off: `spark.conf.set({RETENTION_CHECK!r}, 'false')`."
+                )
+            raise
         return nothing_frame(self._spark)
 
     @speaks_spark
@@ -350,7 +360,7 @@ class DeltaTable:
                 Code.VERSION_NOT_FOUND,
                 f"The table cannot be restored to version {version}.",
                 why=f"versions {first} to {table.version} are available",
-                fix="Restore one of those.",
+                fix="Restore one of those versions.",
                 delta_class="DELTA_CANNOT_RESTORE_TABLE_VERSION",
                 fields={"version": version, "first": first, "last": table.version},
             )

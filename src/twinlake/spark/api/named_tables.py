@@ -83,7 +83,7 @@ def missing_table(asked: str, why: str) -> UserError:
         Code.TABLE_NOT_FOUND,
         f"`{asked}` is not a Delta table.",
         why=why,
-        fix="Check the spelling, or create the table with DeltaTable.create(spark).",
+        fix="Check the spelling, or create the table with `DeltaTable.create(spark)`.",
         delta_class="DELTA_MISSING_DELTA_TABLE",
         fields={"table": asked},
     )

@@ -123,7 +123,7 @@ class _Target:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 "A table needs a name or a location.",
-                fix="Call tableName(...), location(...) or both.",
+                fix="Call `tableName(NAME)`, `location(PATH)` or both of the builder.",
                 delta_class="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
         given = None if asked.location is None else parse_location(asked.location).url
@@ -139,7 +139,8 @@ class _Target:
                 Code.INVALID_ARGUMENT,
                 f"There is no namespace {full.namespace}.",
                 why=f"{names.file.path} does not have it",
-                fix=f'Create it first: Names(...).create_namespace("{full.namespace}").',
+                fix=f"Run `twinlake.table.Names({str(names.file.path)!r})"
+                f".create_namespace({full.namespace!r})` first.",
                 delta_class="SCHEMA_NOT_FOUND",
                 fields={"namespace": full.namespace},
             )
@@ -317,7 +318,7 @@ def _check_columns_given(asked: Definition) -> None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             "A table that replaces another needs columns.",
-            fix="Call addColumn(...) or addColumns(...).",
+            fix="Call `addColumn(NAME, TYPE)` or `addColumns(SCHEMA)` of the builder.",
             delta_class="DELTA_SCHEMA_NOT_PROVIDED",
         )
 
@@ -332,7 +333,8 @@ def _check_same(spark: SparkSession, asked: Definition, target: _Target) -> None
             Code.TABLE_EXISTS,
             f"The table at {target.location} is not the one that was asked for.",
             why="; ".join(texts),
-            fix="Leave out what the table has already, or replace it with DeltaTable.replace.",
+            fix="Leave out what the table has already, or replace it with "
+            "`DeltaTable.replace(spark)`.",
             delta_class=classes[0],
             fields={"location": target.location, "problems": list(texts)},
         )
@@ -375,7 +377,8 @@ def _already_there(shown: str) -> UserError:
     return UserError(
         Code.TABLE_EXISTS,
         f"{shown} already exists.",
-        fix="Use createIfNotExists, replace or createOrReplace, or another name.",
+        fix="Use `DeltaTable.createIfNotExists(spark)`, `DeltaTable.replace(spark)` or "
+        "`DeltaTable.createOrReplace(spark)`, or another name.",
         delta_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         fields={"table": shown},
     )
@@ -385,7 +388,7 @@ def _not_there(shown: str) -> UserError:
     return UserError(
         Code.TABLE_NOT_FOUND,
         f"{shown} cannot be replaced, because it is not there.",
-        fix="Use create or createOrReplace.",
+        fix="Use `DeltaTable.create(spark)` or `DeltaTable.createOrReplace(spark)`.",
         delta_class="TABLE_OR_VIEW_NOT_FOUND",
         fields={"table": shown},
     )

@@ -84,7 +84,7 @@ def _refuse_identity(metadata: Metadata, found: Mapping[ColumnPath, Column]) -> 
                 Code.INVALID_ARGUMENT,
                 f"The identity column {field.name} cannot be updated.",
                 why="its values are given out by the table",
-                fix="Leave it out of the SET clause.",
+                fix="Leave the column out of the assignments.",
                 delta_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
                 fields={"column": field.name},
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import CommitOptions, Transaction
-from twinlake.errors import Code, CommitUnknown, UserError
+from twinlake.errors import Code, CommitUnknown, UserError, how_to_set
 from twinlake.log import CACHE
 from twinlake.schema import physical_path, render_path, walk_fields
 from twinlake.spark.files.target import FileTarget
@@ -95,7 +95,8 @@ def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation)
             f"Columns of table {before.label} cannot go with the rows that are written.",
             why=f"the change data feed is on, and {', '.join(lost)} would be dropped or renamed "
             "by the commit that changes rows",
-            fix="Drop or rename the columns first, or set delta.enableChangeDataFeed = 'false'.",
+            fix="Drop or rename the columns first, or run "
+            f"{how_to_set('delta.enableChangeDataFeed', 'false')}.",
             delta_class="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
             fields={"columns": lost, "operation": str(operation.name)},
         )

@@ -284,8 +284,8 @@ class _Reader:
             Code.COLUMN_NOT_FOUND,
             f"{', '.join(names)} in the {place} of MERGE cannot be resolved.",
             why=f"the columns are {', '.join(render_path((n,)) for n in schema.names())}",
-            fix="Name existing columns, or allow the schema to evolve with "
-            "withSchemaEvolution() where the source has them.",
+            fix="Name existing columns, or call `withSchemaEvolution()` of the merge "
+            "builder where the source has them.",
             delta_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
             fields={"columns": list(names), "place": place},
         )
@@ -369,7 +369,7 @@ class _Values:
                 Code.INVALID_ARGUMENT,
                 f"The identity column {changed[0]} cannot be updated.",
                 why="its values are given out by the table",
-                fix="Leave it out of the SET clause.",
+                fix="Leave the column out of the assignments.",
                 delta_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
                 fields={"columns": changed},
             )
@@ -454,8 +454,8 @@ class _Values:
                 f"{render_type(given.type)} cannot be stored in column {render_path(path)}, "
                 f"which is {render_type(wants)}.",
                 why="all fields inside a struct have to match",
-                fix="Build the struct with the fields of the table, or allow the schema to evolve "
-                "with withSchemaEvolution().",
+                fix="Build the struct with the fields of the table, or call "
+                "`withSchemaEvolution()` of the merge builder.",
                 delta_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
                 fields={"column": render_path(path)},
             )

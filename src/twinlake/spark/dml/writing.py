@@ -168,7 +168,7 @@ def _is_dynamic(
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"partition_overwrite is {asked!r}.",
-            fix="Say static or dynamic.",
+            fix="Pass `static` or `dynamic`.",
             delta_class="DELTA_ILLEGAL_OPTION",
         )
     if asked is None and (replace_where is not None or overwrite_schema):
@@ -193,7 +193,7 @@ def write_table(df: DataFrame, path: str, options: WriteOptions) -> Table:
             Code.TABLE_EXISTS,
             f"There is already a table at {table.location}.",
             why="mode is error, which is the default",
-            fix='Write with mode="append" or mode="overwrite".',
+            fix='Pass `mode="append"` or `mode="overwrite"`.',
             delta_class="DELTA_PATH_EXISTS",
             fields={"path": table.location},
         )
@@ -297,7 +297,7 @@ class _Rows:
                 Code.INVALID_ARGUMENT,
                 f"The table is not clustered by {', '.join(self.options.cluster_by)}.",
                 why="cluster_by goes with the write that makes a table; it does not change one",
-                fix="Leave cluster_by out.",
+                fix="Leave `cluster_by=` out.",
                 delta_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
                 fields={"cluster_by": list(self.options.cluster_by)},
             )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinlake.errors import Code, CorruptTable
+from twinlake.errors import Code, CorruptTable, how_to_restore
 from twinlake.storage import OnDisk, resolve
 
 if TYPE_CHECKING:
@@ -264,6 +264,6 @@ def _damaged(add: AddFile, why: str) -> CorruptTable:
         Code.STORAGE,
         f"The data file {add.path} cannot be read.",
         why=why or "it is not a Parquet file",
-        fix="Restore the file, or an earlier version of the table.",
+        fix=f"Restore the file from a backup, or run {how_to_restore()} with an earlier version.",
         fields={"path": add.path},
     )

@@ -204,7 +204,7 @@ def _take_over(
             "Spark wrote files that this process cannot see.",
             why="the executors do not share the folder of the table with the driver",
             fix="Use a folder that all machines share, an object store, or "
-            "spark.twinlake.writer=arrow.",
+            "`spark.conf.set('spark.twinlake.writer', 'arrow')`.",
             fields={"store": store.url},
         )
     columns = (
@@ -274,7 +274,8 @@ def _partition_values(folder: str, layout: Layout) -> dict[str, str | None]:
             Code.INVALID_ARGUMENT,
             f"The partition folder {folder!r} was not spelt as it should be.",
             why="Spark's Java runs in a locale whose file names cannot hold all of Unicode",
-            fix="Start Spark with LC_ALL=C.UTF-8, or set spark.twinlake.writer=arrow.",
+            fix="Start Spark with `LC_ALL=C.UTF-8`, or run "
+            "`spark.conf.set('spark.twinlake.writer', 'arrow')`.",
             fields={"folder": folder},
         )
     spelt = parse_partition_path(folder)
@@ -300,7 +301,7 @@ def _local(store: Store) -> OnDisk:
         raise UserError(
             Code.INVALID_ARGUMENT,
             "Spark's own writer only writes tables in a folder of this machine.",
-            fix="Leave the choice of the writer to twinlake.",
+            fix="Run `spark.conf.set('spark.twinlake.writer', 'auto')`.",
             fields={"store": store.url},
         )
     return store

@@ -70,7 +70,7 @@ def _forced(name: str, target: FileTarget) -> FileWriter:
             Code.INVALID_ARGUMENT,
             f"There is no writer {name!r}.",
             why=f"{WRITER_SETTING} is one of auto, {', '.join(WRITERS)}",
-            fix=f"spark.conf.set({WRITER_SETTING!r}, 'auto')",
+            fix=f"Run `spark.conf.set({WRITER_SETTING!r}, 'auto')`.",
             fields={"writer": name},
         )
     if why := found.refusal(target):
@@ -78,7 +78,7 @@ def _forced(name: str, target: FileTarget) -> FileWriter:
             Code.INVALID_ARGUMENT,
             f"The {name} writer cannot write this table.",
             why=why,
-            fix=f"Leave the choice to twinlake: spark.conf.set({WRITER_SETTING!r}, 'auto')",
+            fix=f"Run `spark.conf.set({WRITER_SETTING!r}, 'auto')`.",
             fields={"writer": name, "reason": why},
         )
     return found

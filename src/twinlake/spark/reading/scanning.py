@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema import Struct
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.reading.columns import visible_field
@@ -62,7 +62,7 @@ def _check_row_ids(snapshot: Snapshot) -> None:
             Code.INVALID_ARGUMENT,
             f"The rows of table {snapshot.metadata.label} have no ids.",
             why="row tracking is not on in this version",
-            fix="Set delta.enableRowTracking to true, or leave row_ids out.",
+            fix=f"Run {how_to_set('delta.enableRowTracking', 'true')}, or leave `row_ids=` out.",
             fields={"version": snapshot.version},
         )
 

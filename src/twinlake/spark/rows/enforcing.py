@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, CorruptTable, UserError, how_to_restore
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -136,7 +136,9 @@ def _null_rule(path: ColumnPath, shows: tuple[ColumnPath, ...]) -> _Rule:
             Code.CONSTRAINT,
             f"Column {shown} must not be null.",
             why="the table declares it NOT NULL",
-            fix="Give it a value in every row, or make the column nullable.",
+            fix="Give it a value in every row, or make the column nullable with "
+            "`Table.alter_column(COLUMN, nullable=True)` or `twinlake alter PATH "
+            "--nullable COLUMN`.",
             delta_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
             fields={"kind": "NOT NULL", "constraint": "NOT NULL", "expression": shown},
         ),
@@ -156,7 +158,7 @@ def _invariants(metadata: Metadata) -> Iterator[_Rule]:
                 Code.SCHEMA_INVALID,
                 f"The invariant of column {render_path(path)} cannot be read.",
                 why=f"{INVARIANTS_KEY} is {text!r}",
-                fix="Restore an earlier version of the table.",
+                fix=f"Run {how_to_restore()} with an earlier version.",
                 fields={"column": render_path(path)},
             ) from error
         name = f"invariant of {render_path(path)}"
@@ -243,7 +245,7 @@ def _sized(field: StructField, spelled: str) -> spark_types.DataType:
             Code.SCHEMA_INVALID,
             f"The char or varchar type of column {quote_name(field.name)} cannot be read.",
             why=f"{CHAR_VARCHAR_KEY} is {spelled!r}",
-            fix="Restore an earlier version of the table.",
+            fix=f"Run {how_to_restore()} with an earlier version.",
             fields={"column": field.name},
         ) from error
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from pyspark.sql import functions as F
 
-from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError
+from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError, how_to_restore
 from twinlake.schema import (
     IDENTITY_EXPLICIT_KEY,
     IDENTITY_HIGH_WATER_MARK_KEY,
@@ -143,7 +143,7 @@ def _value(field: StructField, nth: Column) -> Column:
         Code.CONSTRAINT,
         f"Identity column {render_path((field.name,))} has no values left.",
         why=f"counting on from {base} by {step} leaves the range of BIGINT",
-        fix="Give the column values explicitly, or start a new one.",
+        fix="Give the column values explicitly, or add a new identity column.",
         fields={"column": field.name},
     )
     before, after = carried_text_around_row(used_up)
@@ -170,7 +170,7 @@ def _damaged(field: StructField) -> CorruptTable:
         Code.SCHEMA_INVALID,
         f"The identity column {render_path((field.name,))} has no usable start and step.",
         why=f"its metadata is {dict(field.metadata)}",
-        fix="Restore an earlier version of the table.",
+        fix=f"Run {how_to_restore()} with an earlier version.",
         fields={"column": field.name},
     )
 

@@ -239,7 +239,9 @@ def _refuse_missing(given: Struct, wanted: Struct, *, defaults: bool) -> None:
             Code.CONSTRAINT,
             f"The data lacks columns that must not be null: {', '.join(lacking)}.",
             why="the table declares them NOT NULL and has no default for them",
-            fix="Give the columns values, or make them nullable in the table.",
+            fix="Give the columns values, or make them nullable with "
+            "`Table.alter_column(COLUMN, nullable=True)` or `twinlake alter PATH "
+            "--nullable COLUMN`.",
             delta_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
             fields={"columns": lacking},
         )

@@ -134,7 +134,7 @@ def _setting(spark: SparkSession, name: str) -> float | None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"{text!r} is not a value of {_CONF}{name}.",
-            fix=f"spark.conf.set({_CONF + name!r}, ...) with a number.",
+            fix=f"Run `spark.conf.set({_CONF + name!r}, NUMBER)`.",
             fields={"setting": _CONF + name, "value": text},
         ) from error
 
