@@ -90,3 +90,11 @@ def test_only_missing_text_is_made() -> None:
     first, second, third = found["stats"].to_pylist()
     assert (first, json.loads(second), third) == ("{}", {"numRecords": 2}, None)
     assert with_json_stats(raw.slice(0, 0)).num_rows == 0
+
+
+@pytest.mark.parametrize("odd", ["null", "[]", "", "{}{}", '{"numRecords":1'])
+def test_text_that_is_not_one_object_is_no_statistics_and_moves_none(odd: str) -> None:
+    shape = StatsShape(parse_ddl("x INT"))
+    sound = '{"numRecords":5,"maxValues":{"x":3}}'
+    found = shape.parse(pa.array([odd, sound, ""]), None, 3)
+    assert found.field("numRecords").to_pylist() == [None, 5, None]
