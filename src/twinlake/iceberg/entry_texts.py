@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_ENTRIES", "EntryTexts", "Stretch"]
 
-#: A quote within a string is escaped, so this stands between two objects of a list and, as long as
-#: these hold no lists of objects themselves, nowhere else.
+#: A quote within a string is escaped. So this stands between two objects of a list and, as long as
+#: these hold no lists of objects themselves, in one other place: where a string ends with ``},{``.
 _BETWEEN: Final = b'},{"'
+#: What follows the quote there. The first key of an entry starts with none of these.
+_AFTER_STRING: Final = b",:}]"
 #: A stretch of fewer bytes is copied to put the next object behind it: a list has few stretches.
 _SHORT: Final = 1 << 16
 
@@ -41,6 +43,8 @@ class Stretch:
     def last(self) -> bytes:
         """The last object."""
         before = self.data.rfind(_BETWEEN, self.start, self.end)
+        while before >= 0 and self._ends_string(before):
+            before = self.data.rfind(_BETWEEN, self.start, before)
         # Past the brace and the comma.
         return self.data[self.start if before < 0 else before + 2 : self.end]
 
@@ -58,7 +62,13 @@ class Stretch:
     def _after(self, at: int) -> int:
         """Where an object ends that starts at some place."""
         before = self.data.find(_BETWEEN, at, self.end)
+        while before >= 0 and self._ends_string(before):
+            before = self.data.find(_BETWEEN, before + 1, self.end)
         return self.end if before < 0 else before + 1
+
+    def _ends_string(self, at: int) -> bool:
+        """Whether what looks like the place between two objects is the end of a string."""
+        return self.data[at + len(_BETWEEN)] in _AFTER_STRING
 
 
 @dataclass(frozen=True, slots=True)

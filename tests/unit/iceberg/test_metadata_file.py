@@ -12,18 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, V3, twin
+from tests.support.iceberg_faces import V2, V3, iceberg_rows, opened, twin
 from twinlake.iceberg.entry_texts import NO_ENTRIES, EntryTexts
 from twinlake.iceberg.metadata_file import decode_metadata, encode_metadata
+from twinlake.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_TEXTS = st.text() | st.sampled_from(['},{"', '"},{"a":"', '],"snapshot-log":[', "\\", "é🦆"])
-_OBJECTS = st.dictionaries(
-    _TEXTS, _TEXTS | st.integers() | st.dictionaries(_TEXTS, _TEXTS), min_size=1
+_TEXTS = (
+    st.text()
+    | st.text('{}[],:"\\ a')
+    | st.sampled_from(['},{"', '"},{"a":"', "},{", ",},{", '],"snapshot-log":[', "\\", "é🦆"])
 )
+_MEMBERS = st.dictionaries(
+    _TEXTS, _TEXTS | st.integers() | st.dictionaries(_TEXTS, _TEXTS), max_size=4
+)
+# As in Iceberg, the first key is a name.
+_OBJECTS = st.builds(lambda first, rest: {"snapshot-id": first, **rest}, st.integers(), _MEMBERS)
 
 
 @given(
@@ -67,6 +74,30 @@ def _file(folder: Path, version: int) -> str:
         table = append(table, folder, [{"id": at, "p": at}])
         table.iceberg.sync()
     return (folder / f"_iceberg/metadata/v{table.version}.metadata.json").read_text()
+
+
+_NAMES = ("},{", "x},{", "},{\"", "\"},{\"snapshot-id\":1", "],\"snapshot-log\":[", "\\", "{[\\\"é🦆")
+
+
+def _written_by(folder: Path, version: int, engine: str) -> None:
+    """Put the name of another engine into a commit."""
+    commit = folder / f"_delta_log/{version:020}.json"
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        line.get("commitInfo", {}).update(engineInfo=engine)
+    commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("engine", _NAMES)
+def test_conversion_goes_on_after_any_engine_name(tmp_path: Path, engine: str) -> None:
+    twin(tmp_path, "id INT", properties=V2)
+    for at in range(3):
+        table = append(Table.open(tmp_path), tmp_path, [{"id": at}])
+        _written_by(tmp_path, table.version, engine)
+        Table.open(tmp_path).iceberg.sync()
+    snapshots = opened(tmp_path).snapshots()
+    assert [one.summary["engine-name"] for one in snapshots] == [engine] * 3
+    assert len(iceberg_rows(tmp_path)) == 3
 
 
 def _moved(text: str, key: str, place: int) -> str:
