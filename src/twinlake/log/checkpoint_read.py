@@ -238,10 +238,13 @@ def _read_json(store: Store, key: str, version: int, state: CheckpointState) -> 
     state.domains.update({n: d for n, d in columns.domains.items() if not d.removed})
     state.adds.extend(columns.adds)
     state.removes.extend(columns.removes)
-    for line in data.splitlines():
+    for line in data.split(b"\n"):
         for name in ("checkpointMetadata", "sidecar"):
-            if f'"{name}"'.encode() in line[:40]:
-                _keep(state, decode_action(name, msgspec.json.decode(line)[name]))
+            # The name of an application or a domain may be the same word.
+            if f'"{name}"'.encode() in line:
+                found = msgspec.json.decode(line).get(name)
+                if found is not None:
+                    _keep(state, decode_action(name, found))
 
 
 def _filled(parquet: _Parquet) -> set[str]:

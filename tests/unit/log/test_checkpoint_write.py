@@ -21,7 +21,7 @@ from tests.support.log_tables import (
     sample_log,
     state_of,
 )
-from twinlake.actions import Protocol
+from twinlake.actions import Protocol, SetTransaction
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.log import CheckpointKind, Snapshot, commit_key, load_snapshot, write_checkpoint
 from twinlake.log.checkpoint_read import read_checkpoint
@@ -539,3 +539,14 @@ def test_what_is_in_memory_is_not_read_again(stats: str) -> None:
         "latest.parquet",
     ]
     assert len(found) == 3
+
+
+@pytest.mark.parametrize("word", ["sidecar", "checkpointMetadata"])
+def test_an_application_named_as_an_action_is_no_damage_of_a_json_checkpoint(word: str) -> None:
+    store = MemoryStore()
+    version = sample_log(store) + 1
+    commit(store, version, info(), SetTransaction(app_id=word, version=1, last_updated=NOW))
+    before = load_snapshot(store)
+    write(before, kind=CheckpointKind.V2_JSON)
+    forget_commits(store, version)
+    assert state_of(load_snapshot(store)) == expected_after(before)
