@@ -112,6 +112,9 @@ class Code(StrEnum):
     STORAGE = "TWIN-STORAGE"  #: The store failed.
     STORAGE_NOT_FOUND = "TWIN-STORAGE-NOT-FOUND"  #: An object is missing in the store.
     SPARK_REQUIRED = "TWIN-SPARK-REQUIRED"  #: The operation moves rows and needs the Spark engine.
+    SPARK_WORKERS = (
+        "TWIN-SPARK-WORKERS"  #: The Python that Spark's workers run cannot run twinlake.
+    )
     NOT_YET = "TWIN-NOT-YET"  #: Known and planned, but not in this release.
     INTERNAL = "TWIN-INTERNAL"  #: Something that twinlake did not expect: a bug of its own.
 

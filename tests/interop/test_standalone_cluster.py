@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,12 @@ def test_each_step_did_what_it_was_to_do(report: dict[str, Any]) -> None:
     assert steps["optimize"]["result"]["added"] == 2, "a file for each partition"
     assert steps["optimize"]["result"]["removed"] > 2
     assert steps["vacuum"]["result"] >= steps["optimize"]["result"]["removed"]
+
+
+def test_workers_without_twinlake_are_told_what_to_install(report: dict[str, Any]) -> None:
+    told, version = report["absent"], importlib.metadata.version("twinlake")
+    assert told["code"] == "TWIN-SPARK-WORKERS"
+    assert told["why"] == "they run /absent/bin/python, and there is no such program"
+    assert f"twinlake {version} on every machine of the cluster" in told["fix"]
+    assert "spark.pyspark.python" in told["fix"]
+    assert "spark.archives" in told["fix"]

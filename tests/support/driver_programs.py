@@ -188,6 +188,13 @@ class _Work:
         assert all(right for _, _, right in found)
         return [(number, value) for number, value, _ in found]
 
+    def absent_python(self) -> dict[str, Any]:
+        """What is said where the workers' Python is missing."""
+        from twinlake.spark import write
+
+        self.spark.conf.set("spark.sql.execution.pyspark.python", "/absent/bin/python")
+        return _told(lambda: write(self._rows(FIRST, 1), self.path, mode="append"))
+
     def _opened(self) -> Any:
         """The table, with an executor that leaves everything to the workers."""
         from twinlake import Table
@@ -231,7 +238,7 @@ def _work(task: Mapping[str, Any]) -> dict[str, Any]:
         work.step(work.vacuum)
         work.step(work.trim)
         work.step(work.scan)
-        return {"seen": seen, "up": up, "steps": work.steps}
+        return {"seen": seen, "up": up, "steps": work.steps, "absent": work.absent_python()}
     finally:
         spark.stop()
 

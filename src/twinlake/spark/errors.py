@@ -51,6 +51,7 @@ __all__ = [
     "carried_text",
     "carried_text_around_row",
     "carrying_errors",
+    "message_texts",
     "spark_border",
     "spark_error",
     "speaks_spark",
@@ -301,6 +302,14 @@ def _texts(exception: BaseException) -> Iterator[str]:
                 break
             yield str(cause.getMessage() or "")
             cause = cause.getCause()
+
+
+def message_texts(exception: BaseException) -> Iterator[str]:
+    """Every message of an exception of a job, and of what caused it in the JVM."""
+    if isinstance(exception, Py4JJavaError):
+        yield from _texts(exception)
+    else:
+        yield str(exception)
 
 
 def _parsed(text: str) -> TwinlakeError | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from twinlake.errors import TwinlakeError
+from twinlake.spark.worker_python import run_in_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,8 +43,7 @@ class SparkExecutor:
     def _as_job(self, fn: Callable[[T], R], items: list[T]) -> Iterator[R]:
         context: Any = self.spark.sparkContext
         slices = min(len(items), _SLICES_A_CORE * max(context.defaultParallelism, 1))
-        rows: list[R | _Failed] = context.parallelize(items, slices).map(_Guarded(fn)).collect()
-        for row in rows:
+        for row in run_in_workers(self.spark, _Guarded(fn), items, slices):
             if isinstance(row, _Failed):
                 raise row.error
             yield row

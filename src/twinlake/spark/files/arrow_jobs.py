@@ -9,6 +9,7 @@ from pyspark.sql.udf import _create_udf
 from pyspark.util import PythonEvalType
 
 from twinlake.spark.spark_types import quoted
+from twinlake.spark.worker_python import InWorker, worker_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,10 @@ def map_in_arrow(
 
     ``DataFrame.mapInArrow`` does the same, but it asks for pandas and trips over dots in names.
     """
-    function: Any = _create_udf(cast("Any", call), schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    made: Any = InWorker.of(call)
+    function: Any = _create_udf(made, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     columns = [functions.col(quoted(name)) for name in frame.columns]
-    jdf = cast("Any", frame)._jdf.mapInArrow(function(*columns)._jc, False, None)
+    with worker_functions(frame.sparkSession):
+        applied = function(*columns)._jc
+    jdf = cast("Any", frame)._jdf.mapInArrow(applied, False, None)
     return DataFrame(jdf, frame.sparkSession)

@@ -11,6 +11,7 @@ from twinlake.errors import Code, StorageError
 from twinlake.spark.files.arrow_files import ATTEMPT_COLUMN, FILE_COLUMN, WriteTask, decode_add
 from twinlake.spark.files.arrow_jobs import map_in_arrow
 from twinlake.spark.session import session_conf
+from twinlake.spark.worker_python import worker_errors
 from twinlake.storage import OnDisk, decode_path, parse_location
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class ArrowWriter:
         job = str(uuid4())
         task = WriteTask(target=target, job=job, compression=compression_of(spark))
         try:
-            rows = map_in_arrow(frame, task, _SCHEMA).collect()
+            with worker_errors(spark):
+                rows = map_in_arrow(frame, task, _SCHEMA).collect()
             adds = tuple(decode_add(row[FILE_COLUMN]) for row in rows)
             _check_visible(target, adds)
         except BaseException:

@@ -41,6 +41,7 @@ from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.writers import discard, write_files
 from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
 from twinlake.spark.spark_types import quoted, spark_type
+from twinlake.spark.worker_python import run_in_workers
 from twinlake.storage import OnDisk
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class SparkRewriter:
         else:
             context: Any = self.spark.sparkContext
             slices = min(len(bins), _SLICES_A_CORE * max(context.defaultParallelism, 1))
-            results = context.parallelize(bins, slices).map(task).collect()
+            results = run_in_workers(self.spark, task, bins, slices)
         failed: list[TwinlakeError] = []
         for packed, result in zip(bins, results, strict=True):
             if isinstance(result, TwinlakeError):
