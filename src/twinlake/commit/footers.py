@@ -28,4 +28,10 @@ def file_footers(store: Store, adds: Iterable[AddFile], executor: Executor) -> I
     files, named = tee(adds)
     found = read_nodes(store, ((add.path, add.size) for add in named), executor)
     for add, nodes in zip(files, found, strict=True):
-        yield FileFooter(add=add, root=nodes.root, num_rows=nodes.num_rows, problem=nodes.problem)
+        yield FileFooter(
+            add=add,
+            root=nodes.root,
+            num_rows=nodes.num_rows,
+            problem=nodes.problem,
+            legacy=nodes.legacy,
+        )

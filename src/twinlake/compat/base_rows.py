@@ -322,6 +322,18 @@ _FILES: Final = (
         subclass="FILES_NOT_ICEBERG_COMPAT",
         profiles={KERNEL: None},
     ),
+    *rows(
+        "26",
+        _ALL,
+        "Dates and timestamps before 1900 are in the proleptic Gregorian calendar",
+        footers.no_legacy_calendar,
+        reason="Spark reads 1500-03-01 of its legacy calendar where Iceberg reads 1500-03-11.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        # Neither of them looks at the calendar of files.
+        profiles={SPARK: None, KERNEL: None},
+    ),
 )
 
 BASE_ROWS: Final[tuple[Rule, ...]] = (*_PROTOCOL, *_COLUMNS, *_THIRD, *_CHANGES, *_FILES)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from twinlake.compat.rule import Case, Check
     from twinlake.compat.subject import FileFooter
+    from twinlake.schema import LegacyColumn
 
 __all__ = [
     "ROW_COMMIT_VERSION_ID",
@@ -42,6 +43,7 @@ __all__ = [
     "field_ids_are_right",
     "footers_are_readable",
     "no_int96",
+    "no_legacy_calendar",
     "partitions_are_in_the_files",
     "partitions_come_last",
     "row_counts_agree",
@@ -114,6 +116,27 @@ def row_counts_agree(case: Case) -> Iterator[Finding]:
         if counted is not None and counted != footer.num_rows:
             told = f"holds {footer.num_rows} rows, and its statistics say {counted}"
             yield _finding(footer, "", str(counted), str(footer.num_rows), told)
+
+
+def no_legacy_calendar(case: Case) -> Iterator[Finding]:
+    """Spark moves such values as it reads them, Iceberg readers take them as they are."""
+    for footer in case.subject.footers:
+        for column in footer.legacy:
+            if column.is_read_differently:
+                shown = render_path(column.path)
+                yield _finding(
+                    footer,
+                    shown,
+                    "Spark's legacy calendar",
+                    "the proleptic Gregorian calendar",
+                    f"stores {shown} in Spark's legacy calendar{_since(column)}",
+                )
+
+
+def _since(column: LegacyColumn) -> str:
+    if column.minimum is None:
+        return ", and its footer has no minimum of the column"
+    return ", with values before 1900-01-01"
 
 
 def _int96(_: Case, root: ParquetNode) -> Iterator[_Flaw]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.protocol import Metadata, Protocol
-    from twinlake.schema import ParquetNode
+    from twinlake.schema import LegacyColumn, ParquetNode
 
 __all__ = ["FileFooter", "State", "Subject"]
 
@@ -32,6 +32,8 @@ class FileFooter:
     """None where the footer cannot be read; then ``problem`` says why."""
     num_rows: int = 0
     problem: str = ""
+    legacy: tuple[LegacyColumn, ...] = ()
+    """The columns with values of Spark's legacy calendar."""
 
     @property
     def path(self) -> str:

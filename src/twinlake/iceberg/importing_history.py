@@ -316,4 +316,7 @@ def _footer_problem(nodes: Any, file: SourceFile) -> str:
     ]
     if lacking:
         return f"has no field ids on {', '.join(lacking)}"
+    legacy = [".".join(column.path) for column in nodes.legacy if column.is_read_differently]
+    if legacy:
+        return f"stores {', '.join(legacy)} in Spark's legacy calendar"
     return ""

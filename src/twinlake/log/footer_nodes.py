@@ -1,18 +1,19 @@
 """The schema of data files as their footers spell it, and how many rows each claims to have.
 
 A check of a table looks at every live file, so this reads little (one range of a file) and decodes
-less: it stops before the row groups, and a schema section that it met before, byte for byte, is
+less: it stops before the row groups (unless the file has values of Spark's legacy calendar), and a schema section that it met before, byte for byte, is
 not decoded again. What is wrong with a file is told, never raised; only a store that fails raises.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, StorageError
+from twinlake.log.legacy_calendar import legacy_columns
 from twinlake.log.parquet_footer import TAIL, TRAILER, ThriftReader, footer_bytes
 from twinlake.schema import ParquetNode, Repetition
 from twinlake.storage import OnDisk, resolve
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from twinlake.runtime import Executor
+    from twinlake.schema import LegacyColumn
     from twinlake.storage import Store
 
 __all__ = ["FooterNodes", "FooterReader", "decode_nodes", "read_nodes"]
@@ -99,6 +101,8 @@ class FooterNodes:
     root: ParquetNode | None
     num_rows: int = 0
     problem: str = ""
+    legacy: tuple[LegacyColumn, ...] = ()
+    """The columns with values of Spark's legacy calendar."""
 
 
 def read_nodes(
@@ -131,7 +135,7 @@ def _shared(
             if len(shared) >= _KNOWN:
                 shared.clear()
             root = one_of[id(nodes.root)] = shared.setdefault(nodes.root, nodes.root)
-        yield nodes if root is nodes.root else FooterNodes(root=root, num_rows=nodes.num_rows)
+        yield nodes if root is nodes.root else replace(nodes, root=root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +173,14 @@ class FooterReader:
                 size, lambda start, length: store.read_range(key, start, length), guess=guess
             )
             root, num_rows = decode_nodes(footer)
+            legacy = legacy_columns(footer)
         except ValueError as error:
             return FooterNodes(root=None, problem=_why(store, key, size, str(error))), 0
         except StorageError as error:
             if error.code != Code.STORAGE_NOT_FOUND:
                 raise
             return FooterNodes(root=None, problem="the file is not there"), 0
-        return FooterNodes(root=root, num_rows=num_rows), len(footer)
+        return FooterNodes(root=root, num_rows=num_rows, legacy=legacy), len(footer)
 
 
 def _why(store: Store, key: str, size: int, problem: str) -> str:

@@ -93,7 +93,7 @@ from twinlake.schema.metadata_keys import (
     INVARIANTS_KEY,
     TYPE_CHANGES_KEY,
 )
-from twinlake.schema.parquet_nodes import ParquetNode, Repetition, walk_nodes
+from twinlake.schema.parquet_nodes import LegacyColumn, ParquetNode, Repetition, walk_nodes
 from twinlake.schema.partition_values import (
     has_zone,
     is_binary_text,
@@ -212,6 +212,7 @@ __all__ = [
     "Geography",
     "Geometry",
     "Interval",
+    "LegacyColumn",
     "Map",
     "ParquetNode",
     "Primitive",

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ParquetNode", "Repetition", "walk_nodes"]
+__all__ = ["LegacyColumn", "ParquetNode", "Repetition", "walk_nodes"]
+
+_SAME_IN_BOTH: Final = -2_208_988_800_000_000
+"""1900-01-01 in microseconds: the last switch of Spark's tables between the two calendars."""
 
 
 class Repetition(StrEnum):
@@ -44,6 +47,24 @@ class ParquetNode:
     def is_group(self) -> bool:
         """Whether it holds other nodes and no values."""
         return self.physical_type is None
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyColumn:
+    """A date or timestamp column that holds values of Spark's legacy calendar.
+
+    Spark moves such values to the proleptic Gregorian calendar as it reads them; nobody else does.
+    """
+
+    path: tuple[str, ...]
+    """Where it is in the file."""
+    minimum: int | None
+    """Its least value as it is stored, in microseconds since 1970; None if the footer has none."""
+
+    @property
+    def is_read_differently(self) -> bool:
+        """Whether it may hold a value that Spark moves: from 1900 on the calendars agree."""
+        return self.minimum is None or self.minimum < _SAME_IN_BOTH
 
 
 def walk_nodes(

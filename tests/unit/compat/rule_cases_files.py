@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tests.unit.compat.rule_tables import (
     ROW_ID_NAME,
@@ -18,7 +19,7 @@ from tests.unit.compat.rule_tables import (
     struct,
     table,
 )
-from twinlake.compat import FileFooter
+from twinlake.compat import FileFooter, Profile
 from twinlake.schema import (
     INTEGER,
     LONG,
@@ -26,6 +27,7 @@ from twinlake.schema import (
     TIMESTAMP,
     VARIANT,
     Array,
+    LegacyColumn,
     Map,
     ParquetNode,
     Repetition,
@@ -44,6 +46,7 @@ def file_cases() -> Iterator[RuleCase]:
         yield from _partitions(prefix)
         yield from _flat_ids(prefix)
         yield from _counts(prefix)
+        yield from _calendars(prefix)
     for prefix in ("ICV2", "ICV3"):
         yield from _timestamps(prefix)
         yield from _nested_ids(prefix)
@@ -356,6 +359,32 @@ def _counts(prefix: str) -> Iterator[RuleCase]:
         subject=table(prefix, footers=[unread, footer(node), nameless]),
         paths=("f9.parquet", "f8.parquet"),
     )
+
+
+def _calendars(prefix: str) -> Iterator[RuleCase]:
+    rule = f"{prefix}-26"
+    node = leaf("col-1", 1)
+    for name, columns, wrong in (
+        ("today", (), ()),
+        ("from 1900 on", [LegacyColumn(("col-1",), -2_208_988_800_000_000)], ()),
+        ("just before 1900", [LegacyColumn(("col-1",), -2_208_988_800_000_001)], ("`col-1`",)),
+        ("no minimum", [LegacyColumn(("col-1",), None)], ("`col-1`",)),
+        ("nested",
+         [LegacyColumn(("col-1",), 0), LegacyColumn(("col-2", "list", "element"), None),
+          LegacyColumn(("col-3", "col-4"), -3_000_000_000_000_000)],
+         ("`col-2`.list.element", "`col-3`.`col-4`")),
+    ):  # fmt: skip
+        yield RuleCase(
+            rule=rule,
+            name=name,
+            subject=table(prefix, footers=[replace(footer(node), legacy=tuple(columns))]),
+            paths=tuple(f"f1.parquet: {column}" for column in wrong),
+        )
+    unknown = replace(footer(node), legacy=(LegacyColumn(("col-1",), None),))
+    for profile in (Profile.SPARK, Profile.KERNEL):
+        yield RuleCase(
+            rule=rule, name="not asked", subject=table(prefix, footers=[unknown]), profile=profile
+        )
 
 
 def _row_tracking() -> Iterator[RuleCase]:
