@@ -142,6 +142,8 @@ def inner_session(spark: SparkSession, *, with_listeners: bool = False) -> Any:
     settings = inner.java_map(inner.users)
     settings.putAll(inner.pinned)
     inner.settings.putAll(settings)
+    # A setting that the user unset is unset here too.
+    inner.settings.keySet().retainAll(settings.keySet())
     return inner.session
 
 
