@@ -264,8 +264,7 @@ class TwinlakeFiles(Engine):
             add.remove(deletion_timestamp=now, data_change=False) for add in table.snapshot.adds()
         ]
         new = [
-            replace(add, data_change=False)
-            for add in self._files(table, rows_of(table.snapshot))
+            replace(add, data_change=False) for add in self._files(table, rows_of(table.snapshot))
         ]
         if old:
             table.commit("OPTIMIZE", [*old, *new], parameters={"predicate": "[]"})

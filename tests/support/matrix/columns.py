@@ -59,13 +59,16 @@ def _plain(kind: str) -> str:
 
 
 def padded(kind: str, value: object) -> object:
-    """A value as a column of that type has it: CHAR(n) is filled up with spaces."""
-    if isinstance(value, str) and kind.endswith("CHAR(5)") and "VARCHAR" not in kind:
-        return value.ljust(5)
+    """A value as a column of that type has it: CHAR(n) is filled up with spaces.
+
+    ``kind`` is the type as Spark keeps it beside a column, for instance ``array<char(5)>``.
+    """
+    if isinstance(value, str):
+        return value.ljust(5) if "char(5)" in kind and "varchar" not in kind else value
     if isinstance(value, dict):
-        return {key: padded(kind.rstrip(">"), inner) for key, inner in value.items()}
+        return {key: padded(kind, inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(padded(kind.rstrip(">"), inner) for inner in value)
+        return type(value)(padded(kind, inner) for inner in value)
     return value
 
 
@@ -255,14 +258,22 @@ GROUPS: Final = {
             (
                 Column("f", "FLOAT", _FLOATS),
                 Column("d", "DOUBLE", _DOUBLES),
-                Column("b", "BINARY", ("X'00'", "X'41'", "CAST('ü' AS BINARY)")),
+                Column("b", "BINARY", ("X'41'", "CAST('a/b' AS BINARY)")),
             ),
         ),
         _partitioned(
-            "partitions by binary that is no text", (Column("b", "BINARY", ("X'FFFE00'",)),)
+            "partitions by binary that is not ASCII",
+            (Column("b", "BINARY", ("CAST('ü' AS BINARY)", "X'FFFE'")),),
         ),
         _partitioned("partitions before 1900", _CALENDAR[:3]),
-        _partitioned("partitions by char", _CHAR[:2]),
+        # An empty text is no partition value of Delta's: it is null.
+        _partitioned(
+            "partitions by char",
+            (
+                Column("c", "CHAR(5)", _TEXT5[:2]),
+                Column("v", "VARCHAR(5)", _TEXT5[:2]),
+            ),
+        ),
     )
 }
 """By name."""

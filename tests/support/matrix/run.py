@@ -8,10 +8,12 @@ once and taken back, so that the next one begins from a table that is in step.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from tests.support.matrix.columns import Group, padded
 from tests.support.matrix.readers import READERS, Engines, Reader, Rows, comparable
@@ -89,15 +91,14 @@ class _Run:
 
     def outcomes(self) -> Iterator[Outcome]:
         """Create the table, then one setting after the other, then all that was written."""
+        writer, feature = self.table.writer, self.table.feature
         first, *_ = self.table.settings
+        properties = FEATURES[feature] if writer.finish is None else writer.first_properties
         try:
             with session_settings(self.spark, first.conf if first.at_creation else {}):
-                self.table.writer.create(
-                    self.spark, self.folder, self.group, FEATURES[self.table.feature]
-                )
+                writer.create(self.spark, self.folder, self.group, properties)
         except Exception as error:
-            for setting in self.table.settings:
-                yield from self._refused(setting, error)
+            yield from self._refused(self.table.settings, error)
             return
         written = []
         for setting in self.table.settings:
@@ -105,9 +106,28 @@ class _Run:
             yield from found
             if not found:
                 written.append(setting)
+        if writer.finish is not None and written:
+            found = list(self._finished(written))
+            yield from found
+            if found:
+                return
         if written:
             for reader in self._readers():
                 yield from self._read(reader, written)
+
+    def _finished(self, written: Sequence[Setting]) -> Iterator[Outcome]:
+        """Give a table with files the feature; outcomes only where that did not go through."""
+        assert self.table.writer.finish is not None
+        try:
+            self.table.writer.finish(self.spark, self.folder, self.table.feature)
+        except Exception as error:
+            yield from self._refused(written, error)
+            return
+        try:
+            Table.open(self.folder).iceberg.sync()
+        except TwinlakeError as error:
+            for setting in written:
+                yield from self._stopped(setting, {}, error)
 
     def _readers(self) -> list[Reader]:
         return [r for r in READERS.values() if self.is_iceberg or not r.is_iceberg]
@@ -121,9 +141,9 @@ class _Run:
             with session_settings(self.spark, setting.conf):
                 self.table.writer.append(frame, self.folder)
         except Exception as error:
-            yield from self._refused(setting, error)
+            yield from self._refused([setting], error)
             return
-        if self.is_iceberg:
+        if self.is_iceberg and self.table.writer.finish is None:
             try:
                 Table.open(self.folder).iceberg.sync()
             except TwinlakeError as error:
@@ -133,21 +153,22 @@ class _Run:
         self.expected |= rows
 
     def _wanted(self, frame: DataFrame) -> Rows:
-        data = frame.toArrow() if "variant" not in self.group.name else _as_json(frame)
-        for index, column in enumerate(data.column_names):
-            kind = next((c.type for c in self.group.columns if c.name == column), "")
-            if "CHAR" in kind:
-                values = [padded(kind, value) for value in data[column].to_pylist()]
-                import pyarrow as pa
-
-                data = data.set_column(index, column, pa.array(values, data[column].type))
+        """The rows of a frame as the table has them."""
+        if "variant" in self.group.name:
+            frame = frame.selectExpr("cell", "id", "to_json(v) AS v")
+        data = frame.toArrow()
+        for field in Table.open(self.folder).schema:
+            if kind := field.metadata.get("__CHAR_VARCHAR_TYPE_STRING"):
+                at, column = data.column_names.index(field.name), data[field.name]
+                values = [padded(str(kind), value) for value in column.to_pylist()]
+                data = data.set_column(at, field.name, pa.array(values, column.type))
         return comparable(data)
 
     def _stopped(self, setting: Setting, rows: Rows, error: TwinlakeError) -> Iterator[Outcome]:
         """The sync stopped: it has to say at which file, and Iceberg stays as it was."""
         table = Table.open(self.folder)
         lag = table.iceberg.lag
-        known = {path for path in self._files_before}
+        known = set() if self.table.writer.finish else set(self._files_before)
         new = [add.path for add in table.snapshot.adds() if add.path not in known]
         names = any(path in lag.why or path.rpartition("/")[2] in lag.why for path in new)
         result = STOPPED if lag.versions and names else DIFFERENT
@@ -200,12 +221,13 @@ class _Run:
             result = DIFFERENT if wrong else EQUAL
             yield self._outcome(setting, reader.name, column.name, result, "; ".join(wrong[:2]))
 
-    def _refused(self, setting: Setting, error: Exception) -> Iterator[Outcome]:
+    def _refused(self, settings: Sequence[Setting], error: Exception) -> Iterator[Outcome]:
         result = REFUSED if _is_meant(error) else DIFFERENT
         detail = _first_line(error)
-        for reader in self._readers():
-            for column in self.group.columns:
-                yield self._outcome(setting, reader.name, column.name, result, detail)
+        for setting in settings:
+            for reader in self._readers():
+                for column in self.group.columns:
+                    yield self._outcome(setting, reader.name, column.name, result, detail)
 
     def _outcome(
         self, setting: Setting, reader: str, column: str, result: str, detail: str
@@ -236,10 +258,6 @@ class _Run:
         CACHE.forget(Table.open(self.folder).location)
         jvm: Any = self.spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
-def _as_json(frame: DataFrame) -> Any:
-    return frame.selectExpr("cell", "id", "to_json(v) AS v").toArrow()
 
 
 def _is_meant(error: Exception) -> bool:
