@@ -27,11 +27,16 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile
 
 # Part of every folder's name: tables of an older recipe are not taken for new ones.
-_RECIPE: Final = 1
+_RECIPE: Final = 2
 _COMMIT: Final = 10_000
 _COLUMNS: Final = "id BIGINT, name STRING, amount DOUBLE, ts TIMESTAMP, d DATE"
 _PROPERTIES: Final = {**PROMISE, "delta.checkpointInterval": "1000000"}
-_INFO: Final = {"timestamp": 1_700_000_000_000, "operation": "WRITE"}
+# A commit of twinlake: files of other engines are read before they are converted.
+_INFO: Final = {
+    "timestamp": 1_700_000_000_000,
+    "operation": "WRITE",
+    "engineInfo": "twinlake/benchmark",
+}
 
 
 def twin_table(data: Path, files: int) -> Path:

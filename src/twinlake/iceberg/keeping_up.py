@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import DEFAULT_HOOKS, PostCommitHook
 from twinlake.compat import enabled_compats
-from twinlake.errors import TwinlakeError
+from twinlake.errors import CompatViolation, CorruptTable, TwinlakeError
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.iceberg.soundness import Check
 from twinlake.iceberg.syncing import sync
@@ -81,7 +81,7 @@ def keep_up(
     try:
         done = sync(snapshot, executor=executor, check=check)
     except Exception as error:
-        why = error.what if isinstance(error, TwinlakeError) else repr(error)
+        why = _said(error)
         # A store that fails must not hide why.
         with contextlib.suppress(TwinlakeError):
             files.note_failure(why)
@@ -90,6 +90,13 @@ def keep_up(
     files.note_failure(None)
     _tell(snapshot, done.version, "", converted=done.converted, rebuilt=done.rebuilt)
     return done
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, CompatViolation | CorruptTable):
+        # It stays until somebody does something about the table.
+        return f"{error.what} {error.fix}"
+    return error.what if isinstance(error, TwinlakeError) else repr(error)
 
 
 def _tell(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> None:

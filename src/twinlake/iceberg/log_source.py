@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -10,12 +11,13 @@ import msgspec
 from twinlake.actions import AddFile, CommitInfo, DomainMetadata, Metadata, RemoveFile
 from twinlake.errors import Code, CompatViolation, StorageError, TwinlakeError, how_to_upgrade
 from twinlake.iceberg.facts import Commit, layout_of
+from twinlake.iceberg.foreign_files import ForeignFiles, is_judged, unjudged_paths
 from twinlake.iceberg.guessed_zones import GuessedZones
 from twinlake.iceberg.operations import FileChanges, file_changes
 from twinlake.iceberg.rereading import rereads_partitions, told_anew
 from twinlake.iceberg.snapshot_ids import recorded_id
 from twinlake.iceberg.sort_orders import clustering_paths
-from twinlake.log import commit_key, load_snapshot, read_commit
+from twinlake.log import commit_key, load_snapshot, read_commit, readable_commits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from twinlake.actions import Action
     from twinlake.iceberg.facts import Layout
     from twinlake.log import Snapshot
+    from twinlake.log.timestamps import CommitTimes
+    from twinlake.runtime import Executor
     from twinlake.schema import ColumnPath
     from twinlake.storage import ObjectMeta
 
@@ -48,18 +52,24 @@ class Version:
 class LogSource:
     """Reads the log of a table up to one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, location: str) -> None:
+    def __init__(self, snapshot: Snapshot, location: str, executor: Executor) -> None:
         self._snapshot = snapshot
         self._store = snapshot.store
         self._location = location
         self._commits: dict[int, tuple[Action, ...]] = {}
         self._heads: dict[int, ObjectMeta | None] = {}
         self._zones = GuessedZones()
+        self._foreign = ForeignFiles(snapshot.store, snapshot.protocol, executor)
 
     @property
     def version(self) -> int:
         """The version the log is read up to."""
         return self._snapshot.version
+
+    @cached_property
+    def times(self) -> CommitTimes:
+        """The commits whose versions can be read."""
+        return readable_commits(self._store, self._snapshot)
 
     def first_convertible(self, first: int) -> int:
         """The first version, from ``first`` on, after which every one has an Iceberg form."""
@@ -113,21 +123,27 @@ class LogSource:
         return any(isinstance(a, AddFile | RemoveFile) for a in self._read(version))
 
     def past(self, problem: TwinlakeError, after: int) -> int:
-        """The commit after a version from which on the file that a problem names is in order.
+        """The commit after a version from which on the files that a problem names are in order.
 
         Raises:
-            TwinlakeError: ``problem``, if the file is as it was in the newest version.
+            TwinlakeError: ``problem``, if one of them is as it was in the newest version.
         """
-        path = problem.fields.get("path")
+        left = set(problem.fields.get("paths") or (problem.fields.get("path"),))
         layout = layout_of(self._snapshot.metadata, self._location)
+        mended = None
         for version in range(self.version, after, -1):
             files = [a for a in self._read(version) if isinstance(a, AddFile | RemoveFile)]
-            told = [file for file in files if file.path == path]
-            for file in told:
-                if isinstance(file, AddFile):
-                    layout.data_file(file)
-            if told:
-                return version
+            told = [file for file in files if file.path in left]
+            added = [file for file in told if isinstance(file, AddFile)]
+            for file in added:
+                layout.data_file(file)
+            if added and "paths" in problem.fields:
+                self._foreign.judge(added, layout.metadata, version)
+            left -= {file.path for file in told}
+            if told and mended is None:
+                mended = version
+            if mended is not None and not left:
+                return mended
         raise problem
 
     def mark(self, version: int) -> str:
@@ -149,8 +165,20 @@ class LogSource:
             clustering=clustering_paths(snapshot.domains.values()) or (),
             snapshot_id=recorded_id(snapshot.metadata.id, info),
         )
+        self._judge_all(snapshot)
         adds = self._zones.watched(snapshot.adds(), commit.layout)
         return Version(commit=commit, info=info), adds
+
+    def _judge_all(self, snapshot: Snapshot) -> None:
+        """Judge the files of a version that came past twinlake."""
+        paths = unjudged_paths(
+            snapshot.version, self.times, self._read, lambda version: self._at(version).metadata
+        )
+        if paths is None:
+            self._foreign.judge(snapshot.adds(), snapshot.metadata, snapshot.version)
+        elif paths:
+            adds = snapshot.live_files(paths).values()
+            self._foreign.judge(adds, snapshot.metadata, snapshot.version)
 
     def after(self, version: int) -> Iterator[Version]:
         """Every commit after ``version``, oldest first."""
@@ -170,11 +198,14 @@ class LogSource:
                 clustering = own
             layout = layout_of(metadata, self._location)
             stamp = self._timestamp(number, metadata, info)
+            changes = self._changes(number, actions, (before, layout), stamp)
+            if changes.added and not is_judged(info, metadata):
+                self._foreign.judge(changes.added, metadata, number)
             commit = Commit(
                 version=number,
                 timestamp_ms=stamp,
                 layout=layout,
-                changes=self._changes(number, actions, (before, layout), stamp),
+                changes=changes,
                 engine=_engine(info),
                 row_id_mark=_row_id_mark(domains),
                 clustering=clustering,

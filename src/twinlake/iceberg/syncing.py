@@ -27,7 +27,7 @@ from twinlake.iceberg.metadata_file import table_uuid
 from twinlake.iceberg.partitions import PartitionSpec
 from twinlake.iceberg.resting import RESTING, Ground
 from twinlake.iceberg.soundness import Check, unsound
-from twinlake.log import load_snapshot, readable_commits
+from twinlake.log import load_snapshot
 from twinlake.runtime import InProcess
 
 if TYPE_CHECKING:
@@ -64,9 +64,15 @@ def face_version(snapshot: Snapshot) -> int | None:
 def sync(
     snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
 ) -> Synced:
-    """Bring the face to the version of a snapshot; a face that is ahead is left alone."""
+    """Bring the face to the version of a snapshot; a face that is ahead is left alone.
+
+    Raises:
+        CompatViolation, CorruptTable: a version has no Iceberg form and none after it mends that;
+            the face is at the version before it.
+    """
+    executor = executor or InProcess()
     files = FaceFiles(snapshot.store)
-    source = LogSource(snapshot, files.location)
+    source = LogSource(snapshot, files.location, executor)
     # First of all: what is made anew after this look is not what is read after it.
     anew = files.made_anew()
     newest = files.newest()
@@ -94,15 +100,14 @@ def sync(
             if error.code is not Code.STORAGE_NOT_FOUND:
                 raise
             why = error.what
-        except (CompatViolation, CorruptTable) as problem:
-            mended = source.past(problem, face.metadata.delta_version)
-            why = f"before version {mended} there is no Iceberg form: {problem.what}"
+        except _Mended as mended:
+            why = mended.args[0]
     if newest is not None and newest > snapshot.version:
         # The face was further than this value: going back to it would lose what came since.
         latest = load_snapshot(snapshot.store)
         if latest.version > snapshot.version:
-            snapshot, source = latest, LogSource(latest, files.location)
-    return _rebuild(snapshot, files, source, why, executor or InProcess())
+            snapshot, source = latest, LogSource(latest, files.location, executor)
+    return _rebuild(snapshot, files, source, why, executor)
 
 
 def _trust(check: Check, newest: int | None, wanted: int) -> bool:
@@ -149,10 +154,41 @@ def _as_it_is(face: Face, files: FaceFiles) -> Synced:
     return Synced(version=version, metadata_location=files.metadata_location(version))
 
 
+class _Mended(Exception):
+    """A version has no Iceberg form, and a later one has: the face is made anew from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Converted:
+    """What there is to publish."""
+
+    metadata: TableMetadata
+    commits: int
+    """How many commits were converted."""
+    problem: CompatViolation | CorruptTable | None
+    """What the next commit was not converted for."""
+
+
+def _mended(problem: CompatViolation | CorruptTable, source: LogSource, after: int) -> int | None:
+    """The version after the given one that mends a problem; None where none does."""
+    try:
+        return source.past(problem, after)
+    except (CompatViolation, CorruptTable):
+        return None
+
+
 def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
     face, before = ground.face, ground.face.metadata
     conversion = Conversion(face, Manifests(files, _specs(face), ground.known))
-    metadata, converted = _convert(conversion, source, files, before.delta_version)
+    done = _convert(conversion, source, files, before.delta_version)
+    problem = done.problem
+    if problem is not None:
+        mended = _mended(problem, source, before.delta_version)
+        if mended is not None:
+            raise _Mended(f"before version {mended} there is no Iceberg form: {problem.what}")
+        if not done.commits:
+            raise problem
+    metadata = done.metadata
     location = files.metadata_location(before.delta_version)
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
@@ -161,9 +197,11 @@ def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
     with contextlib.suppress(StorageError):
         after = Face(metadata=metadata, rows=_reached(conversion).rows)
         RESTING.keep(files.store, ground.followed_by(after, files))
+    if problem is not None:
+        raise problem
     return Synced(
         version=metadata.delta_version,
-        converted=converted,
+        converted=done.commits,
         metadata_location=files.metadata_location(metadata.delta_version),
     )
 
@@ -176,11 +214,16 @@ def _rebuild(
     manifests = Manifests(files)
     while True:
         try:
-            metadata, converted = _made_from(start, source, manifests, executor)
-            break
-        except (CompatViolation, CorruptTable) as problem:
+            done = _made_from(start, source, manifests, executor)
+        except (CompatViolation, CorruptTable) as first:
             # Without the history up to where it is mended there is a face all the same.
-            start = source.past(problem, start)
+            start = source.past(first, start)
+            continue
+        mended = None if done.problem is None else _mended(done.problem, source, start)
+        if mended is None:
+            break
+        start = mended
+    metadata = done.metadata
     version = metadata.delta_version
     files.publish(metadata, instead_of=bad)
     files.delete_ahead(version)
@@ -189,9 +232,11 @@ def _rebuild(
     if sweep(metadata, manifests.written, files):
         # Nor who read it while files of it were deleted.
         files.note_made_anew()
+    if done.problem is not None:
+        raise done.problem
     return Synced(
         version=version,
-        converted=converted + 1,
+        converted=done.commits + 1,
         rebuilt=why,
         metadata_location=files.metadata_location(version),
     )
@@ -199,7 +244,7 @@ def _rebuild(
 
 def _made_from(
     start: int, source: LogSource, manifests: Manifests, executor: Executor
-) -> tuple[TableMetadata, int]:
+) -> _Converted:
     """What there is to publish if the first snapshot holds all files of a version."""
     first, adds = source.base(start)
     conversion = Conversion(None, manifests)
@@ -209,19 +254,22 @@ def _made_from(
 
 def _convert(
     conversion: Conversion, source: LogSource, files: FaceFiles, published: int = -1
-) -> tuple[TableMetadata, int]:
-    """Convert the commits that are left; the metadata after them, and how many they were.
+) -> _Converted:
+    """Convert the commits that are left, up to one that has no Iceberg form.
 
     ``published`` is the version that there is a face of.
     """
     before = _reached(conversion).metadata
-    horizon, converted = Horizon(before), 0
-    for version in source.after(before.delta_version):
-        commit = _with_free_id(version.commit, before)
-        conversion.apply(commit)
-        converted += 1
-        horizon.move(commit, version.info, before)
-        before = _reached(conversion).metadata
+    horizon, converted, problem = Horizon(before), 0, None
+    try:
+        for version in source.after(before.delta_version):
+            commit = _with_free_id(version.commit, before)
+            conversion.apply(commit)
+            converted += 1
+            horizon.move(commit, version.info, before)
+            before = _reached(conversion).metadata
+    except (CompatViolation, CorruptTable) as error:
+        problem = error
     whole = before
     metadata = horizon.expire(whole)
     properties = {**metadata.properties, _MARK: source.mark(metadata.delta_version)}
@@ -231,7 +279,8 @@ def _convert(
         made = (one for one in whole.snapshots() if one.sequence_number > published)
         if left := only_before(oldest, made, files):
             properties[LEFTOVERS] = "\n".join(left)
-    return msgspec.structs.replace(metadata, properties=properties), converted
+    metadata = msgspec.structs.replace(metadata, properties=properties)
+    return _Converted(metadata, converted, problem)
 
 
 def _with_free_id(commit: Commit, metadata: TableMetadata) -> Commit:
@@ -256,7 +305,7 @@ def _specs(face: Face) -> dict[int, PartitionSpec]:
 
 def _oldest(snapshot: Snapshot, source: LogSource) -> int:
     """The oldest version that can be read, that VACUUM left whole, and that Iceberg can have."""
-    times = readable_commits(snapshot.store, snapshot)
+    times = source.times
     horizon = snapshot.timestamp_ms - retention_ms(snapshot.metadata)
     for version in times.versions:
         own = vacuum_horizon(times.info(version), times.time(version))

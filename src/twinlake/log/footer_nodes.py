@@ -1,8 +1,9 @@
 """The schema of data files as their footers spell it, and how many rows each claims to have.
 
 A check of a table looks at every live file, so this reads little (one range of a file) and decodes
-less: it stops before the row groups (unless the file has values of Spark's legacy calendar), and a schema section that it met before, byte for byte, is
-not decoded again. What is wrong with a file is told, never raised; only a store that fails raises.
+less: it stops before the row groups, unless a file has values of Spark's legacy calendar, and a
+schema section that it met before, byte for byte, is not decoded again. What is wrong with a file is
+told, never raised; only a store that fails raises.
 """
 
 from __future__ import annotations

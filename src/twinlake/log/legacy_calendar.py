@@ -104,8 +104,8 @@ def _scale(leaf: dict[int, Any]) -> tuple[int, int] | None:
 
 
 def _has_values(chunk: dict[int, Any]) -> bool:
-    nulls = chunk.get(12, {}).get(3)
-    return chunk[5] > 0 and nulls != chunk[5]
+    values: int = chunk[5]
+    return values > 0 and chunk.get(12, {}).get(3) != values
 
 
 def _minimum(chunk: dict[int, Any], kind: int, scale: tuple[int, int] | None) -> int | None:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, UserError, how_to_unset
+from twinlake.errors import (
+    Code,
+    CompatViolation,
+    CorruptTable,
+    TwinlakeError,
+    UserError,
+    how_to_unset,
+)
 from twinlake.iceberg import face_version, keep_up, lag_of
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.runtime import engine_for
@@ -80,8 +88,18 @@ class IcebergFace:
         """Bring the Iceberg metadata to this version; with ``spark`` a first one is made there.
 
         The pointer of a published table is moved with it.
+
+        Raises:
+            CompatViolation, CorruptTable: a version has no Iceberg form; the metadata is brought
+                to the version before it.
         """
-        done = self._keep_up(spark)
+        try:
+            done = self._keep_up(spark)
+        except (CompatViolation, CorruptTable):
+            # Where the pointer cannot be moved either, that is not why.
+            with contextlib.suppress(TwinlakeError):
+                follow(self._snapshot)
+            raise
         follow(self._snapshot)
         return done
 
