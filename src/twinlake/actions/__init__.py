@@ -7,6 +7,7 @@ from twinlake.actions.codec import (
     check_readable,
     decode_action,
     decode_lines,
+    decode_whole_commit,
     encode_action,
     encode_lines,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "check_readable",
     "decode_action",
     "decode_lines",
+    "decode_whole_commit",
     "encode_action",
     "encode_lines",
 ]

@@ -32,6 +32,7 @@ __all__ = [
     "check_readable",
     "decode_action",
     "decode_lines",
+    "decode_whole_commit",
     "encode_action",
     "encode_lines",
 ]
@@ -143,6 +144,24 @@ def decode_lines(data: bytes, *, source: str) -> Iterator[Action]:
                 fields={"file": source, "line": number},
             ) from error
         yield from actions if len(actions) <= 1 else _counting(actions)
+
+
+def decode_whole_commit(data: bytes, *, source: str) -> tuple[Action, ...]:
+    """All actions of a commit file, of which there is at least one.
+
+    Raises:
+        CorruptTable: a line is no action, or no line is: what is left of a file that was cut off.
+    """
+    actions = tuple(decode_lines(data, source=source))
+    if not actions:
+        raise CorruptTable(
+            Code.LOG_CORRUPT,
+            f"{source} holds no action.",
+            why=f"the file has {len(data)} byte(s); a commit consists of at least one action",
+            fix="Restore the file from a backup, or open an earlier version.",
+            fields={"file": source, "size": len(data)},
+        )
+    return actions
 
 
 def _counting(actions: list[Action]) -> list[Action]:

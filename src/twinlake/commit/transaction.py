@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.actions import Metadata, Protocol, SetTransaction, decode_lines, encode_lines
+from twinlake.actions import Metadata, Protocol, SetTransaction, decode_whole_commit, encode_lines
 from twinlake.commit.change import Base, Change, assemble
 from twinlake.commit.checks import Draft, run_checks
 from twinlake.commit.compat_check import Promises, Witness
@@ -401,7 +401,7 @@ class Transaction:
             meta = self._store.head(key) if turns_on else None
             yield Winner(
                 version=version,
-                actions=tuple(decode_lines(data, source=key)),
+                actions=decode_whole_commit(data, source=key),
                 modified_ms=None if meta is None else meta.modified_ms,
             )
             version += 1

@@ -20,6 +20,7 @@ from twinlake.actions import (
     SidecarFile,
     decode_action,
     decode_lines,
+    decode_whole_commit,
 )
 from twinlake.errors import Code, CorruptTable
 from twinlake.log.columns import add_batch, remove_batch
@@ -76,14 +77,30 @@ class CommitColumns:
     # A compaction file stands for many commits, each of which may have removed the same path.
     compacted: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing that this release knows of."""
+        return not (
+            self.adds
+            or self.removes
+            or self.protocol
+            or self.metadata
+            or self.set_transactions
+            or self.domains
+        )
+
 
 def decode_commit(data: bytes, version: int, source: str) -> CommitColumns:
     """The columns of a commit file; ``source`` names the file in errors."""
     try:
-        return _decode_blocks(data, version, source)
+        columns = _decode_blocks(data, version, source)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         # The careful decoder is the one that decides, and it says which line is wrong.
-        return _decode_carefully(data, version, source)
+        columns = _decode_carefully(data, version, source)
+    if columns.is_empty:
+        # Nothing but commitInfo, or nothing at all, which no commit is.
+        decode_whole_commit(data, source=source)
+    return columns
 
 
 def _decode_blocks(data: bytes, version: int, source: str) -> CommitColumns:

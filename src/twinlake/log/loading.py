@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from twinlake.actions import CommitInfo, Metadata, Protocol, decode_lines
+from twinlake.actions import CommitInfo, Metadata, Protocol, decode_whole_commit
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
 from twinlake.log.listing import LogSegment, find_segment
 from twinlake.log.names import LOG_FOLDER, Kind, LogFile, commit_key, parse_log_file
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SnapshotCache", "first_snapshot", "has_table", "load_snapshot", "update_snapshot"]
 
+_LOGGER: Final = logging.getLogger("twinlake.log")
 _TABLE_KINDS: Final = frozenset({Kind.COMMIT, Kind.CLASSIC, Kind.MULTIPART, Kind.UUID})
 
 
@@ -47,6 +49,7 @@ def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
         except CorruptTable as error:
             if error.code != Code.CHECKPOINT_CORRUPT or segment.checkpoint is None:
                 raise
+            _LOGGER.warning("%s An earlier checkpoint or the commits are read instead.", error.what)
             first_failure = first_failure or error
             damaged |= {file.key for file in segment.checkpoint.files}
         except StorageError as error:
@@ -118,6 +121,11 @@ def _state(
                 older = _load(store, find_segment(store, checkpoint.version, damaged=damaged))
             except TwinlakeError:
                 raise error from None
+            _LOGGER.warning(
+                "%s An earlier checkpoint or the commits are read instead: %s",
+                error.what,
+                error.why,
+            )
             return older.state.raw()
 
     return FileState.of(lambda: load(lean=False), lambda: load(lean=True), commits)
@@ -136,20 +144,40 @@ def _commits(store: Store, segment: LogSegment) -> Iterator[CommitColumns]:
         commit = segment.commits[position]
         compaction = best.get(commit.version)
         if compaction is not None:
-            try:
-                # Its actions count as those of its last version: newer ones come after.
-                columns = decode_commit(
-                    store.read(compaction.key), compaction.end_version, compaction.key
-                )
-            except (CorruptTable, StorageError):
+            columns = _read_compaction(store, compaction)
+            if columns is None:
                 best.pop(commit.version)
                 continue
-            columns.compacted = True
             yield columns
             position += compaction.end_version - compaction.version + 1
             continue
         yield decode_commit(store.read(commit.key), commit.version, commit.key)
         position += 1
+
+
+def _read_compaction(store: Store, file: LogFile) -> CommitColumns | None:
+    """What a compaction file says; None if it cannot be trusted, and its commits are to be read."""
+    import pyarrow as pa
+
+    from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
+    from twinlake.log.decoding import decode_commit
+    from twinlake.log.reconcile import check_reconciled
+
+    try:
+        # Its actions count as those of its last version: newer ones come after.
+        columns = decode_commit(store.read(file.key), file.end_version, file.key)
+        check_reconciled(
+            pa.Table.from_batches(columns.adds, ADD_SCHEMA),
+            pa.Table.from_batches(columns.removes, REMOVE_SCHEMA),
+        )
+    except StorageError:
+        return None
+    except (CorruptTable, ValueError) as error:
+        why = error.why if isinstance(error, CorruptTable) else error
+        _LOGGER.warning("The compaction file %s is not used: %s.", file.key, why)
+        return None
+    columns.compacted = True
+    return columns
 
 
 def update_snapshot(snapshot: Snapshot) -> Snapshot:
@@ -173,7 +201,7 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
             return current if current.is_still_there() else load_snapshot(store)
         if current is snapshot and not snapshot.is_still_there():
             return load_snapshot(store)
-        actions = tuple(decode_lines(data, source=key))
+        actions = decode_whole_commit(data, source=key)
         modified = None if _is_named(actions) else store.head(key)
         current = current.advance(
             current.version + 1,

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action
 
-__all__ = ["FileState", "Layers", "Lean", "Reconciled", "columns_of_actions", "fold", "overlay"]
+__all__ = [
+    "FileState",
+    "Layers",
+    "Lean",
+    "Reconciled",
+    "check_reconciled",
+    "columns_of_actions",
+    "fold",
+    "overlay",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,21 @@ class Reconciled:
     def empty() -> Reconciled:
         """The state before the first commit."""
         return Reconciled(ADD_SCHEMA.empty_table(), REMOVE_SCHEMA.empty_table())
+
+
+def check_reconciled(adds: pa.Table, removes: pa.Table) -> None:
+    """Raise ``ValueError`` unless every key is named by one action, add or remove.
+
+    So it is in compaction files and checkpoints (Delta protocol, Action Reconciliation). Which of
+    two actions would count depends on who reads them.
+    """
+    keys = pa.chunked_array([*_chunks(file_keys(adds)), *_chunks(file_keys(removes))], pa.string())
+    if len(keys.unique()) == len(keys):
+        return
+    counted = pc.value_counts(keys)
+    twice = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
+    path = twice[0].as_py().partition("\x00")[0]
+    raise ValueError(f"it names {len(twice)} file(s) in more than one action: {path}")
 
 
 def columns_of_actions(version: int, actions: Sequence[Action]) -> CommitColumns:

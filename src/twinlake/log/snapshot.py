@@ -20,6 +20,7 @@ from twinlake.actions import (
     RemoveFile,
     SetTransaction,
     decode_lines,
+    decode_whole_commit,
 )
 from twinlake.errors import Code, CorruptTable, StorageError
 from twinlake.log.names import commit_key
@@ -314,7 +315,7 @@ def _live_domains(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMeta
 def read_commit(store: Store, version: int) -> tuple[Action, ...]:
     """The actions of one commit, nothing lost."""
     key = commit_key(version)
-    return tuple(decode_lines(store.read(key), source=key))
+    return decode_whole_commit(store.read(key), source=key)
 
 
 def read_commit_info(store: Store, version: int) -> CommitInfo | None:

@@ -76,7 +76,7 @@ def _file(folder: Path, version: int) -> str:
     return (folder / f"_iceberg/metadata/v{table.version}.metadata.json").read_text()
 
 
-_NAMES = ("},{", "x},{", "},{\"", "\"},{\"snapshot-id\":1", "],\"snapshot-log\":[", "\\", "{[\\\"é🦆")
+_NAMES = ("},{", "x},{", '},{"', '"},{"snapshot-id":1', '],"snapshot-log":[', "\\", '{[\\"é🦆')
 
 
 def _written_by(folder: Path, version: int, engine: str) -> None:

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.log_tables import add, commit, info, remove, sample_log, state_of
-from twinlake.errors import Code, TwinlakeError
+from tests.support.log_tables import (
+    NOW,
+    V1_PROTOCOL,
+    V2_PROTOCOL,
+    add,
+    commit,
+    info,
+    metadata,
+    remove,
+    sample_log,
+    state_of,
+)
+from twinlake.actions import encode_lines
+from twinlake.errors import Code, CorruptTable, TwinlakeError
 from twinlake.log import commit_key, load_snapshot, write_compaction
 from twinlake.log.compaction import compact_lines
 from twinlake.log.names import compaction_key
 from twinlake.storage import Fault, MemoryStore
+
+if TYPE_CHECKING:
+    from twinlake.actions import Action
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 3), (0, 1), (1, 2), (2, 3), (1, 3)])
@@ -116,3 +132,64 @@ def test_a_damaged_compaction_is_passed_over() -> None:
     before = state_of(load_snapshot(store))
     store.put(compaction_key(0, 3), b'{"add":')
     assert state_of(load_snapshot(store)) == before
+
+
+def _reconciled_lines(store: MemoryStore, start: int, end: int) -> bytes:
+    return compact_lines([(str(v), store.read(commit_key(v))) for v in range(start, end + 1)])
+
+
+CONTRADICTIONS = {
+    "an add and a remove of one file": [add("f003.parquet", 3), remove("f003.parquet")],
+    "two adds of one file": [add("f003.parquet", 3), add("f003.parquet", 4)],
+    "two removes of one file": [remove("f003.parquet"), remove("f003.parquet", NOW)],
+    "an add and a remove of one deletion vector": [
+        add("f003.parquet", 3, dv=1),
+        remove("f003.parquet", dv=1),
+    ],
+    "two protocols": [V1_PROTOCOL, V2_PROTOCOL],
+    "two metadata actions": [metadata(), metadata()],
+}
+
+
+@pytest.mark.parametrize("actions", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_a_compaction_that_contradicts_itself_is_not_used(
+    actions: list[Action], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore()
+    sample_log(store)
+    before = state_of(load_snapshot(store))
+    key = compaction_key(2, 3)
+    store.put(key, _reconciled_lines(store, 2, 3) + encode_lines(actions))
+    assert state_of(load_snapshot(store)) == before
+    assert key in caplog.text
+
+
+def test_an_empty_compaction_is_not_used() -> None:
+    store = MemoryStore()
+    sample_log(store)
+    before = state_of(load_snapshot(store))
+    store.put(compaction_key(2, 3), b"")
+    assert state_of(load_snapshot(store)) == before
+
+
+def test_a_compaction_that_contradicts_itself_does_not_stand_for_damaged_commits() -> None:
+    store = MemoryStore()
+    sample_log(store)
+    lines = _reconciled_lines(store, 2, 3)
+    actions = encode_lines([add("f003.parquet", 3), remove("f003.parquet")])
+    store.put(compaction_key(2, 3), lines + actions)
+    store.put(commit_key(2), b"{")
+    with pytest.raises(CorruptTable) as caught:
+        load_snapshot(store)
+    assert caught.value.code is Code.LOG_CORRUPT
+    assert commit_key(2) in str(caught.value)
+
+
+def test_a_compaction_does_not_stand_for_commits_that_are_gone() -> None:
+    store = MemoryStore()
+    sample_log(store)
+    write_compaction(store, 2, 3)
+    store.delete([commit_key(2)])
+    with pytest.raises(CorruptTable) as caught:
+        load_snapshot(store)
+    assert caught.value.fields["missing"] == [2]

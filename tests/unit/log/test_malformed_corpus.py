@@ -321,12 +321,18 @@ COMMITS = [
     Commit("deep-in-known", commit(b'{"add":' + b"[" * 10_000 + b"]" * 10_000 + b"}\n")),
     Commit("deep-in-unknown", commit(b'{"new":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")),
     Commit("deep-not-closed", commit(b'{"txn":' + b'{"a":' * 100_000)),
+    # Nothing at all, where a commit holds at least one action
+    Commit("empty", b"", says="holds no action"),
+    Commit("only-line-breaks", b"\n\n\n", says="holds no action"),
+    Commit("only-white-space", b" \n\t\n\r\n", says="holds no action"),
+    Commit("only-empty-objects", b"{}\n{}\n", says="holds no action"),
+    Commit("only-nulls", b'{"add":null}\n', says="holds no action"),
     # Text that is unusual and right
+    Commit("only-commit-info", commit(), code=None, files=3),
+    Commit("only-unknown-action", line("future", {"a": 1}), code=None, files=3),
     Commit("windows-line-ends", commit(_GOOD).replace(b"\n", b"\r\n"), code=None),
     Commit("blank-lines", b"\n\n  \n" + commit(_GOOD) + b"\n \n", code=None),
     Commit("no-last-line-break", commit(_GOOD).rstrip(), code=None),
-    Commit("empty", b"", code=None, files=3),
-    Commit("only-line-breaks", b"\n\n\n", code=None, files=3),
     Commit("null-beside", commit(b'{"remove":null,' + _GOOD[1:]), code=None),
     Commit("unknown-action", commit(line("future", {"a": [1]}), _GOOD), code=None),
     Commit("unknown-field", _add(colour="red", nested={"a": [1]}), code=None),
@@ -696,11 +702,31 @@ def _replaced(column: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
 
 
 def _null_paths(table: pa.Table) -> pa.Table:
+    return _with_paths(table, lambda _: None)
+
+
+def _moved_up(table: pa.Table) -> pa.Table:
+    return _with_paths(table, "../{}".format)
+
+
+def _with_paths(table: pa.Table, change: Callable[[str], str | None]) -> pa.Table:
     rows = table["add"].to_pylist(maps_as_pydicts="lossy")
-    rows = [row and {**row, "path": None} for row in rows]
+    rows = [row and {**row, "path": change(row["path"])} for row in rows]
     kind = table.schema.field("add").type
     index = table.schema.get_field_index("add")
     return table.set_column(index, "add", pa.array(rows, kind))
+
+
+def _with_actions(name: str) -> Callable[[pa.Table], pa.Table]:
+    """One more action for the first file of the checkpoint."""
+
+    def change(table: pa.Table) -> pa.Table:
+        path = min(row["path"] for row in table["add"].to_pylist() if row)
+        row = {"path": path, "size": 1, "modificationTime": 1, "dataChange": False}
+        more = pa.Table.from_pylist([{name: row}], schema=table.schema)
+        return pa.concat_tables([table, more])
+
+    return change
 
 
 def _assert_files(count: int) -> Callable[[Table], None]:
@@ -771,7 +797,7 @@ CASES = [
     Case("no-protocol", _rewrite(0, line("metaData", METADATA)), Code.LOG_CORRUPT, "protocol"),
     Case("no-metadata", _rewrite(0, line("protocol", PROTOCOL)), Code.LOG_CORRUPT, "metaData"),
     Case("neither", _rewrite(0), Code.LOG_CORRUPT, "no protocol and no metaData"),
-    Case("empty-version-0", _write(f"{0:020}.json", b""), Code.LOG_CORRUPT, "no protocol"),
+    Case("empty-version-0", _write(f"{0:020}.json", b""), Code.LOG_CORRUPT, "holds no action"),
     # Names
     Case("version-far-ahead", _write(f"{10**18:020}.json", _GOOD), Code.LOG_CORRUPT, "gap"),
     Case("version-beyond-int64", _write(f"{10**19:020}.json", _GOOD), None, check=_assert_files(3)),
@@ -912,13 +938,33 @@ CASES = [
     Case("checkpoint-null-paths", _checkpointed(_checkpoint_table(_null_paths)), _CHECKPOINT),
     Case(
         "checkpoint-path-up",
-        _checkpointed(
-            _checkpoint_table(
-                _replaced("add", pa.array([{"path": "../up", "size": 1, "modificationTime": 1}]))
-            )
-        ),
+        _checkpointed(_checkpoint_table(_moved_up)),
         Code.PATH_UNSAFE,
-        "../up",
+        "../",
+    ),
+    Case(
+        "checkpoint-adds-twice",
+        _checkpointed(_checkpoint_table(_with_actions("add"))),
+        _CHECKPOINT,
+        "more than one action: f1.parquet",
+    ),
+    Case(
+        "checkpoint-adds-and-removes",
+        _checkpointed(_checkpoint_table(_with_actions("remove"))),
+        _CHECKPOINT,
+        "more than one action: f1.parquet",
+    ),
+    Case(
+        "checkpoint-adds-twice-beside-commits",
+        _checkpointed(_checkpoint_table(_with_actions("add")), bare=False),
+        None,
+        check=_assert_files(3),
+    ),
+    Case(
+        "checkpoint-adds-and-removes-beside-commits",
+        _checkpointed(_checkpoint_table(_with_actions("remove")), bare=False),
+        None,
+        check=_assert_files(3),
     ),
     Case(
         "checkpoint-part-missing",
