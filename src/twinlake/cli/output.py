@@ -6,6 +6,7 @@ With ``--json`` the answer is exactly one JSON document on standard output, also
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -89,9 +90,15 @@ class JsonOutput:
     def _write(self, data: Any) -> None:
         import msgspec
 
-        # Values beyond JSON (dates, decimals, not-a-number) become text or null.
-        encoded = msgspec.json.encode(masked(data), enc_hook=str)
-        sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+        shown = masked(data)
+        try:
+            # Values beyond JSON (dates, decimals, not-a-number) become text or null.
+            encoded = msgspec.json.encode(shown, enc_hook=str)
+            text = msgspec.json.format(encoded, indent=2).decode()
+        except UnicodeEncodeError:
+            # A path that is not Unicode has lone surrogates, which only escapes can hold.
+            text = json.dumps(shown, indent=2, default=str)
+        sys.stdout.write(text + "\n")
 
 
 def error_lines(error: TwinlakeError) -> list[str]:

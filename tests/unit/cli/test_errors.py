@@ -59,6 +59,12 @@ def _broken(*_: Any, **__: Any) -> Table:
     raise ZeroDivisionError("by nothing")
 
 
+def test_a_path_that_is_not_unicode_is_an_error_of_three_lines() -> None:
+    result = run("show", "a/\udcff", "--json")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 3)
+    assert json.loads(result.stdout)["error"]["code"] == "TWIN-PATH-UNSAFE"
+
+
 def test_an_unexpected_error_is_called_a_bug(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Table, "open", _broken)
     result = run("show", empty)
