@@ -225,7 +225,7 @@ def test_bytes_are_the_texts_of_delta_spark(delta_spark: SparkSession, tmp_path:
         with pytest.raises(UserError) as caught:
             attempt()
         assert caught.value.code is Code.INVALID_ARGUMENT
-        assert caught.value.fields["value"] == "61ff"
+        assert caught.value.fields == {"type": "binary"}
     all_read_the_bytes(spark, ours)
 
 

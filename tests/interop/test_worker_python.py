@@ -30,9 +30,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "absent": str(folder / "absent" / "python"),
         },
     }
-    return run_child(
-        "worker python", folder, task, environment=bare_environment(folder)
-    )
+    return run_child("worker python", folder, task, environment=bare_environment(folder))
 
 
 def test_workers_of_a_local_session_run_the_drivers_python(report: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ import pytest
 from twinlake.errors import TwinlakeError
 from twinlake.spark import scan, write
 from twinlake.spark.errors import spark_border
+from twinlake.runtime import OffendingRows
 from twinlake.spark.rows.enforcing import enforce, offending_rows
 from twinlake.spark.rows.preparing import computed_columns, fitted, prepare
 from twinlake.spark.rows.schema_fit import evolve
@@ -277,7 +278,7 @@ def test_checks_are_not_optimised_away(side: Side) -> None:
     )
     with pytest.raises(TwinlakeError) as caught, spark_border():
         enforce(joined, narrow).count()
-    assert caught.value.fields["row"] == {"b": None}
+    assert caught.value.fields["columns"] == ["b"]
     # Without rules there is nothing in the plan; what Spark knows not to be null is not looked at.
     assert enforce(joined, narrow.with_schema(from_spark(joined.schema)), computed=()) is not joined
     plain = Table.open(side.path("always")).metadata
@@ -328,5 +329,7 @@ def test_misfits_raise_outside_ansi_mode_too(side: Side) -> None:
 def test_offending_rows_show_the_columns_of_the_expression(side: Side) -> None:
     frame = side.spark.sql("SELECT id AS a, named_struct('x', id) AS s, 1 AS z FROM range(5)")
     found = offending_rows(frame, "s.x < 3", 10)
-    assert sorted(found) == ['{"s.x":3}', '{"s.x":4}']
-    assert len(offending_rows(frame, "a > 10", 2)) == 2
+    assert (found.count, sorted(found.shown)) == (2, ['{"s.x":3}', '{"s.x":4}'])
+    few = offending_rows(frame, "a > 10", 2)
+    assert (few.count, len(few.shown)) == (5, 2)
+    assert offending_rows(frame, "a > 10", 0) == OffendingRows(count=5)

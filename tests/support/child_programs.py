@@ -35,9 +35,7 @@ def _jobs_in_workers(spark: SparkSession, path: str) -> dict[str, Any]:
     rewriter = SparkRewriter(spark, engine="arrow", small=0)
     return {
         "write": step(
-            lambda: (
-                write(rows(spark, 0, 20_000), path, mode="append", partition_by="part").version
-            )
+            lambda: write(rows(spark, 0, 20_000), path, mode="append", partition_by="part").version
         ),
         "executor": step(lambda: list(SparkExecutor(spark, few=1).map(_answer, range(20)))),
         "optimize": step(lambda: len(optimize(spark, path, rewriter=rewriter).added)),
@@ -69,7 +67,9 @@ def worker_python(task: Mapping[str, Any]) -> dict[str, Any]:
     spark.udf.register("lacking", lacking)
     context.pythonExec = sys.executable
     found["module of the user"] = step(
-        lambda: write(rows(spark, 0, 20_000).selectExpr("lacking(id) AS id", "part"), path, mode="append")
+        lambda: write(
+            rows(spark, 0, 20_000).selectExpr("lacking(id) AS id", "part"), path, mode="append"
+        )
     )
     context.pythonExec = "python3"
     version, context.pythonVer = context.pythonVer, "3.6"

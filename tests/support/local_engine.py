@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from tests.support.data_files import write_file
 from twinlake.actions import AddFile
 from twinlake.log.deletion_vectors import read_dv
-from twinlake.runtime import Executor, InProcess, Rewriter, RewriteRequest
+from twinlake.runtime import Executor, InProcess, OffendingRows, Rewriter, RewriteRequest
 from twinlake.schema import (
     Array,
     Map,
@@ -110,6 +110,11 @@ class LocalEngine:
     rewriter: Rewriter = field(default_factory=LocalRewriter)
     executor: Executor = field(default_factory=InProcess)
 
-    def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> list[str]:
+    shows_values: bool = False
+
+    def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> OffendingRows:
         holds = self.predicates[expression]
-        return [str(row) for row in rows_of(snapshot) if not holds(row)][:limit]
+        found = [str(row) for row in rows_of(snapshot) if not holds(row)]
+        return OffendingRows(
+            count=len(found), shown=tuple(found[:limit]) if self.shows_values else ()
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.storage import ObjectStore, parse_location
+from twinlake.storage import parse_location, store_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ _SAME: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
 
 def settings_of(store: Store) -> Mapping[str, Any] | None:
     """What a store was opened with, secrets among them; None where there is nothing to say."""
-    return (store.options or None) if isinstance(store, ObjectStore) else None
+    return store_config(store).options or None
 
 
 def pyiceberg_properties(store: Store) -> dict[str, str]:

@@ -18,7 +18,7 @@ from twinlake.runtime._ports import (
     SystemClock,
     silent,
 )
-from twinlake.runtime.engines import ENGINE_GROUP, Engine, engine_for
+from twinlake.runtime.engines import ENGINE_GROUP, Engine, OffendingRows, engine_for
 
 __all__ = [
     "ENGINE_GROUP",
@@ -27,6 +27,7 @@ __all__ = [
     "Executor",
     "Ids",
     "InProcess",
+    "OffendingRows",
     "Progress",
     "RandomIds",
     "RewriteRequest",

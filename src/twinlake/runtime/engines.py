@@ -7,20 +7,28 @@ not its kind of session. So the rooms below an engine can use one and still know
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from twinlake.runtime._ports import Executor, Rewriter
 
-__all__ = ["ENGINE_GROUP", "Engine", "engine_for"]
+__all__ = ["ENGINE_GROUP", "Engine", "OffendingRows", "engine_for"]
 
 ENGINE_GROUP: Final = "twinlake.engines"
 """The entry-point group: ``name = "package.module:factory"``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffendingRows:
+    """Rows that break a rule."""
+
+    count: int
+    shown: tuple[str, ...] = ()
+    """Some of them as text, if values may be shown."""
 
 
 @runtime_checkable
@@ -37,10 +45,11 @@ class Engine(Protocol):
         """Writes files again."""
         ...
 
-    def offending_rows(self, snapshot: Any, expression: str, limit: int) -> Sequence[str]:
-        """At most ``limit`` rows of the snapshot for which the expression is not true, as text.
+    def offending_rows(self, snapshot: Any, expression: str, limit: int) -> OffendingRows:
+        """The rows of the snapshot for which the expression is not true.
 
-        Empty exactly if there are none. A result of null counts as not true, as in Delta.
+        A result of null counts as not true, as in Delta. At most ``limit`` of them are shown, and
+        none unless whoever runs the engine asked for values of rows.
         """
         ...
 

@@ -106,7 +106,7 @@ def render_partition_value(value: Any, kind: DataType) -> str | None:
     except (ValueError, TypeError, AttributeError, OverflowError, ArithmeticError) as cause:
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"{str(value)[:100]!r} is not a value of partition type {kind}.",
+            f"A {type(value).__name__} is not a value of partition type {kind}.",
             why=str(cause),
             fix=f"Give a Python value that fits {kind}.",
             fields={"type": str(kind)},
@@ -215,7 +215,7 @@ def _integers(bits: int) -> _Codec:
 
     def check(value: int) -> int:
         if not lowest <= value <= highest:
-            raise ValueError(f"{value} is outside {lowest} to {highest}")
+            raise ValueError(f"not between {lowest} and {highest}")
         return value
 
     def parse(text: str, _kind: DataType, _zone: tzinfo) -> int:
@@ -377,10 +377,10 @@ def _render_binary(value: Any, _kind: DataType) -> str:
         # Delta Spark puts a replacement character for them, and other bytes come back.
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"{plain[:50]!r} cannot be a partition value.",
-            why="The log holds partition values as texts, and these bytes are not valid UTF-8.",
+            "Bytes that are not valid UTF-8 cannot be a partition value.",
+            why="the log holds partition values as texts",
             fix="Partition by another column, for instance by the bytes in hexadecimal.",
-            fields={"type": "binary", "value": plain[:500].hex()},
+            fields={"type": "binary"},
         )
     return plain.decode()
 

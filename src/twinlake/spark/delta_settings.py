@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 __all__ = [
     "RETENTION_CHECK",
     "SETTINGS",
+    "SHOW_VALUES",
     "Setting",
     "retention_check",
     "setting_text",
+    "show_values",
     "user_metadata",
 ]
 
 _DELTA: Final = "spark.databricks.delta."
+SHOW_VALUES: Final = "spark.twinlake.errors.showValues"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         used_by=("session",),
     ),
     Setting(
+        name=SHOW_VALUES,
+        meaning="Errors about a row show values of its columns: of violated constraints, of "
+        "replace_where and of values that do not fit their column.",
+        default="false",
+        used_by=("delta_settings", "rows.row_errors", "engine"),
+    ),
+    Setting(
         name="spark.twinlake.catalog",
         meaning="The SQLite file with the names of tables; else TWINLAKE_CATALOG, else "
         "~/.twinlake/catalog.db.",
@@ -130,6 +140,11 @@ def _flag(spark: SparkSession, name: str) -> bool:
 def retention_check(spark: SparkSession) -> bool:
     """Whether VACUUM refuses retentions that are too short."""
     return _flag(spark, RETENTION_CHECK)
+
+
+def show_values(spark: SparkSession) -> bool:
+    """Whether errors about rows may show values of them."""
+    return _flag(spark, SHOW_VALUES)
 
 
 def user_metadata(spark: SparkSession) -> str | None:

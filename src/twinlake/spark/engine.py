@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, overload
 from twinlake.spark.executor import SparkExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import SparkSession
 
     from twinlake.log import Snapshot
-    from twinlake.runtime import Rewriter
+    from twinlake.runtime import OffendingRows, Rewriter
 
 __all__ = ["SparkEngine", "spark_engine"]
 
@@ -32,13 +30,14 @@ class SparkEngine:
 
         return SparkRewriter(self.spark)
 
-    def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> Sequence[str]:
-        """At most ``limit`` rows for which the expression is not true, as text."""
+    def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> OffendingRows:
+        """The rows for which the expression is not true; some of them where values are shown."""
+        from twinlake.spark.delta_settings import show_values
         from twinlake.spark.reading.table_scan import Scan
         from twinlake.spark.rows.enforcing import offending_rows
 
         frame = Scan(snapshot=snapshot, files=snapshot.files()).frame(self.spark)
-        return offending_rows(frame, expression, limit)
+        return offending_rows(frame, expression, limit if show_values(self.spark) else 0)
 
 
 @overload

@@ -5,14 +5,17 @@
 
 from twinlake.storage.interface import (
     Committed,
+    Configured,
     Conflict,
     CreateOutcome,
     ObjectMeta,
     OnDisk,
     Reopenable,
     Store,
+    StoreConfig,
     Syncs,
     Unknown,
+    store_config,
 )
 from twinlake.storage.local import LocalStore
 from twinlake.storage.memory import Fault, FaultKind, FaultPlan, MemoryStore, SimulatedCrash
@@ -29,6 +32,7 @@ from twinlake.storage.paths import (
 
 __all__ = [
     "Committed",
+    "Configured",
     "Conflict",
     "CreateOutcome",
     "Fault",
@@ -43,6 +47,7 @@ __all__ = [
     "Reopenable",
     "SimulatedCrash",
     "Store",
+    "StoreConfig",
     "Syncs",
     "Unknown",
     "check_key",
@@ -54,4 +59,5 @@ __all__ = [
     "register_scheme",
     "resolve",
     "schemes",
+    "store_config",
 ]

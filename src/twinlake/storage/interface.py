@@ -9,23 +9,26 @@ after the effect.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from twinlake.errors import StorageError
 
 __all__ = [
     "Committed",
+    "Configured",
     "Conflict",
     "CreateOutcome",
     "ObjectMeta",
     "OnDisk",
     "Reopenable",
     "Store",
+    "StoreConfig",
     "Syncs",
     "Unknown",
+    "store_config",
 ]
 
 
@@ -115,6 +118,31 @@ class Reopenable(Protocol):
     def reopen(self, url: str) -> Store:
         """A store rooted at ``url``, which has the same scheme."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """What another process opens the same store by; it can be pickled."""
+
+    url: str
+    durable: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The settings of an object store, secrets among them."""
+
+
+@runtime_checkable
+class Configured(Protocol):
+    """A store that takes more than its URL to be opened elsewhere."""
+
+    @property
+    def config(self) -> StoreConfig:
+        """How to open this store in another process."""
+        ...
+
+
+def store_config(store: Store) -> StoreConfig:
+    """How to open a store in another process; its URL says all unless it says more itself."""
+    return store.config if isinstance(store, Configured) else StoreConfig(url=store.url)
 
 
 @runtime_checkable

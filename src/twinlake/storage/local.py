@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.storage.interface import Committed, Conflict, ObjectMeta, Unknown
+from twinlake.storage.interface import Committed, Conflict, ObjectMeta, StoreConfig, Unknown
 from twinlake.storage.paths import check_key, parse_location
 
 if TYPE_CHECKING:
@@ -102,6 +102,11 @@ class LocalStore:
     def durable(self) -> bool:
         """Whether writes are synced before they are acknowledged."""
         return self._durable
+
+    @property
+    def config(self) -> StoreConfig:
+        """How to open this folder in another process."""
+        return StoreConfig(url=self.url, durable=self._durable)
 
     def reopen(self, url: str) -> LocalStore:
         """Another folder with the same settings."""

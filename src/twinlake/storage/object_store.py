@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.storage.interface import Committed, Conflict, ObjectMeta, Unknown
+from twinlake.storage.interface import Committed, Conflict, ObjectMeta, StoreConfig, Unknown
 from twinlake.storage.paths import check_key, parse_location
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class ObjectStore:
         return self._location.url
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """The settings it was opened with, secrets among them; for opening it elsewhere."""
-        return dict(self._options)
+    def config(self) -> StoreConfig:
+        """How to open this store in another process, secrets among it."""
+        return StoreConfig(url=self.url, options=dict(self._options))
 
     def reopen(self, url: str) -> ObjectStore:
         """Another bucket or folder with the same settings; connections are kept for reuse."""

@@ -26,13 +26,23 @@ def check_rows(snapshot: Snapshot, name: str, expression: str, engine: Engine | 
             "SparkSession, or add the constraint while the table is empty.",
             fields={"constraint": name, "files": snapshot.num_files},
         )
-    sample = list(engine.offending_rows(snapshot, expression, _SAMPLE))
-    if sample:
+    found = engine.offending_rows(snapshot, expression, _SAMPLE)
+    if found.count:
+        sample = f", for example {'; '.join(found.shown)}" if found.shown else ""
         raise UserError(
             Code.CONSTRAINT,
             f"Constraint {name!r} cannot be added: rows of the table violate it.",
-            why=f"{expression} is not true for {'; '.join(sample)}",
+            why=f"{expression} is not true for {_rows(found.count)}{sample}",
             fix="Correct or delete those rows first, or choose another expression.",
             delta_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-            fields={"constraint": name, "expression": expression, "rows": sample},
+            fields={
+                "constraint": name,
+                "expression": expression,
+                "count": found.count,
+                "rows": list(found.shown),
+            },
         )
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.log.names import LOG_FOLDER, Kind, commit_key, parse_log_file
-from twinlake.storage import Committed, Conflict, MemoryStore, OnDisk, Reopenable, Unknown
+from twinlake.storage import (
+    Committed,
+    Conflict,
+    MemoryStore,
+    OnDisk,
+    Reopenable,
+    StoreConfig,
+    Unknown,
+    store_config,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,6 +86,11 @@ class StagedLog:
         wanted = list(keys)
         self.files.difference_update(wanted)
         self._log.delete(wanted)
+
+    @property
+    def config(self) -> StoreConfig:
+        """How to open the store below in another process."""
+        return store_config(self.base)
 
     def reopen(self, url: str) -> Store:
         """A store of the same kind at another root."""

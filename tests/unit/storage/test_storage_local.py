@@ -256,3 +256,15 @@ def test_a_sync_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(StorageError) as caught:
         store.sync("k")
     assert caught.value.fields == {"key": "k", "store": store.url, "errno": "EIO"}
+
+
+def test_another_process_opens_the_same_folder_by_its_config(tmp_path: Path) -> None:
+    import pickle
+
+    from twinlake.storage import open_store, store_config
+
+    store = LocalStore(tmp_path, durable=False)
+    config = pickle.loads(pickle.dumps(store_config(store)))
+    again = open_store(config.url, durable=config.durable, options=config.options)
+    assert isinstance(again, LocalStore)
+    assert (again.url, again.durable) == (store.url, False)

@@ -80,14 +80,20 @@ def test_a_constraint_that_all_rows_satisfy_is_added(tmp_path: Path) -> None:
     assert table.properties["delta.constraints.positive"] == "id > 0"
 
 
-def test_a_constraint_that_rows_violate_names_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shows_values", "shown"), [(False, []), (True, ["{'id': 1, 'name': 'n1'}"])]
+)
+def test_a_constraint_that_rows_violate_counts_them(
+    tmp_path: Path, shows_values: bool, shown: list[str]
+) -> None:
     table = append(create(tmp_path), tmp_path, rows(1, 2))
-    engine = LocalEngine({"id > 1": lambda row: row["id"] > 1})
+    engine = LocalEngine({"id > 1": lambda row: row["id"] > 1}, shows_values=shows_values)
     with pytest.raises(UserError) as refused:
         table.add_constraint("large", "id > 1", spark=engine)
     assert refused.value.code is Code.CONSTRAINT
     assert refused.value.delta_class == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
-    assert refused.value.fields["rows"] == ["{'id': 1, 'name': 'n1'}"]
+    assert (refused.value.fields["count"], refused.value.fields["rows"]) == (1, shown)
+    assert ("n1" in str(refused.value)) is shows_values
     assert table.refresh().version == table.version
 
 

@@ -12,7 +12,7 @@ from twinlake.log import CACHE
 from twinlake.schema import physical_path, render_path, walk_fields
 from twinlake.spark.files.target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
-from twinlake.storage import decode_path
+from twinlake.storage import decode_path, store_config
 from twinlake.table.creation import CLUSTERING_DOMAIN
 from twinlake.table.publishing import HOOKS
 
@@ -160,10 +160,11 @@ def store_target(
     protocol: Protocol | None = None,
 ) -> FileTarget:
     """Where files go in a store that may hold no table yet."""
+    config = store_config(store)
     return FileTarget(
-        url=store.url,
-        options=getattr(store, "options", {}),
-        durable=getattr(store, "durable", True),
+        url=config.url,
+        options=config.options,
+        durable=config.durable,
         metadata=metadata,
         folder=folder,
         extra=tuple(extra),

@@ -13,10 +13,10 @@ from twinlake.schema.predicates import is_exact, is_partition_only
 from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange, collect_positions
 from twinlake.spark.dml.deleting import files_decided
 from twinlake.spark.dml.figures import write_metrics
-from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.reading.conditions import Condition
 from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
-from twinlake.spark.rows.enforcing import as_stored, let_through
+from twinlake.spark.rows.enforcing import as_stored, first_cells, let_through
+from twinlake.spark.rows.row_errors import raised_for_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +47,7 @@ def replace_rows(
     change = RowChange(spark, table, operation, metadata=changed, options=options)
     with change:
         outcome, needs_changes = _removal(change, wanted)
-        checked = _all_match(as_stored(frame, metadata), wanted)
+        checked = _all_match(as_stored(frame, metadata), wanted, metadata)
         if needs_changes:
             # The new rows go to data files and to change files and must be the same in both.
             checked = checked.localCheckpoint()
@@ -79,7 +79,7 @@ def _removal(change: RowChange, wanted: Condition) -> tuple[Outcome, bool]:
     return plan.finish(change.write(plan), now=now), plan.needs_change_files
 
 
-def _all_match(frame: DataFrame, wanted: Condition) -> DataFrame:
+def _all_match(frame: DataFrame, wanted: Condition, metadata: Metadata) -> DataFrame:
     """The frame, failing on a row that the next reader of the predicate would not find."""
     error = UserError(
         Code.CONSTRAINT,
@@ -89,10 +89,8 @@ def _all_match(frame: DataFrame, wanted: Condition) -> DataFrame:
         delta_class="DELTA_REPLACE_WHERE_MISMATCH",
         fields={"predicate": wanted.sql},
     )
-    before, after = carried_text_around_row(error)
-    row = F.to_json(F.struct("*"))
-    raised = F.raise_error(F.concat(F.lit(before), row, F.lit(after))).cast("boolean")
-    return let_through(frame, [(wanted.column, raised)])
+    raised = raised_for_row(frame.sparkSession, error, first_cells(metadata.schema))
+    return let_through(frame, [(wanted.column, raised.cast("boolean"))])
 
 
 def _metrics(

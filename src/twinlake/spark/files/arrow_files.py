@@ -368,7 +368,7 @@ def _partition_text(value: pa.Scalar, field: Any) -> str | None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"A value of partition column {field.name} cannot be written down.",
-            why=str(error),
+            why="it is not in the range of Python's dates",
             fix="Partition values have years 1 to 9999.",
             fields={"column": field.name},
         ) from error

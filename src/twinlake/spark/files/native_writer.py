@@ -290,7 +290,7 @@ def _partition_values(folder: str, layout: Layout) -> dict[str, str | None]:
                 f"A value of partition column {field.name} cannot be written down.",
                 why=error.why,
                 fix="Partition values have years 1 to 9999.",
-                fields={"column": field.name, "value": spelt[field.name]},
+                fields={"column": field.name},
             ) from error
         values[field.name] = render_partition_value(value, field.type)
     return values

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, CorruptTable, UserError, how_to_restore
+from twinlake.runtime import OffendingRows
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -27,7 +28,7 @@ from twinlake.schema import (
     render_path,
     walk_fields,
 )
-from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.rows.row_errors import raised_for_row, row_text
 from twinlake.spark.spark_types import from_spark, quoted
 from twinlake.table.dependents import CONSTRAINT_PREFIX
 
@@ -35,16 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     import pyspark.sql.types as spark_types
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["as_stored", "enforce", "let_through", "offending_rows"]
+__all__ = ["as_stored", "enforce", "first_cells", "let_through", "offending_rows"]
 
 _BARRIER: Final = "__twinlake_checked"
 _SHOWN_COLUMNS: Final = 10
-_WITH_NULLS: Final = {"ignoreNullFields": "false"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,8 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     ]
     if not rules:
         return frame
-    return let_through(stored, [(rule.holds, _raised(rule)) for rule in rules])
+    spark = frame.sparkSession
+    return let_through(stored, [(rule.holds, _raised(spark, rule)) for rule in rules])
 
 
 def as_stored(frame: DataFrame, metadata: Metadata) -> DataFrame:
@@ -100,11 +101,23 @@ def let_through(frame: DataFrame, rules: Sequence[tuple[Column, Column]]) -> Dat
     return checked.drop(_BARRIER)
 
 
-def offending_rows(frame: DataFrame, expression: str, limit: int) -> list[str]:
-    """Some rows for which the expression is not true, each as JSON of the columns it names."""
-    shown = _row(_columns_of(expression, from_spark(frame.schema)))
+def first_cells(schema: Struct) -> dict[str, Column]:
+    """The first columns of a table, by name."""
+    return _cells([(field.name,) for field in schema][:_SHOWN_COLUMNS])
+
+
+def offending_rows(frame: DataFrame, expression: str, shown: int) -> OffendingRows:
+    """How many rows there are for which the expression is not true.
+
+    ``shown`` of them as JSON of the columns that it names.
+    """
     broken = frame.where(~F.expr(expression).eqNullSafe(F.lit(True)))
-    return [str(row[0]) for row in broken.select(shown).limit(limit).collect()]
+    count = broken.count()
+    if not count or not shown:
+        return OffendingRows(count=count)
+    text = row_text(_cells(_columns_of(expression, from_spark(frame.schema))))
+    sample = broken.select(text).limit(shown).collect()
+    return OffendingRows(count=count, shown=tuple(str(row[0]) for row in sample))
 
 
 def _not_null(metadata: Metadata, has: Struct) -> Iterator[_Rule]:
@@ -295,15 +308,12 @@ def _columns_of(expression: str, schema: Struct) -> tuple[ColumnPath, ...]:
     return tuple(named or [(field.name,) for field in schema])[:_SHOWN_COLUMNS]
 
 
-def _raised(rule: _Rule) -> Column:
-    before, after = carried_text_around_row(rule.error)
-    text = F.concat(F.lit(before), _row(rule.shows), F.lit(after))
-    return F.raise_error(text).cast("boolean")
+def _raised(spark: SparkSession, rule: _Rule) -> Column:
+    return raised_for_row(spark, rule.error, _cells(rule.shows)).cast("boolean")
 
 
-def _row(paths: Sequence[ColumnPath]) -> Column:
-    cells = [_at(path).alias(render_path(path)) for path in paths]
-    return F.to_json(F.struct(*cells), _WITH_NULLS)
+def _cells(paths: Sequence[ColumnPath]) -> dict[str, Column]:
+    return {render_path(path): _at(path) for path in paths}
 
 
 def _at(path: ColumnPath) -> Column:

@@ -28,8 +28,8 @@ from twinlake.schema import (
     render_path,
     render_type,
 )
-from twinlake.spark.errors import carried_text_around_row
 from twinlake.spark.rows.identity import identity_fields, refuse_explicit, with_identity
+from twinlake.spark.rows.row_errors import raised_for_row
 from twinlake.spark.rows.schema_fit import refuse_duplicates, refuse_mismatch
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
 
@@ -154,9 +154,7 @@ def _cast(column: Column, has: DataType, wants: DataType, path: ColumnPath) -> C
     # try_cast is strict in every session, and what it gives up on is told apart from a null.
     value = column.try_cast(target)
     misfit = _misfit(path, has, wants, "a value is out of its range or not of its form")
-    before, after = carried_text_around_row(misfit)
-    shown = F.to_json(F.struct(column.alias(render_path(path))))
-    raised = F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast(target)
+    raised = raised_for_row(None, misfit, {render_path(path): column}).cast(target)
     return F.when(column.isNotNull() & value.isNull(), raised).otherwise(value)
 
 
