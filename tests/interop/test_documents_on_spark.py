@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 README = ROOT / "README.md"
 
 
-@pytest.mark.parametrize("page", filter(needs_spark, PAGES), ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if needs_spark(page)], ids=name_of)
 def test_the_code_of_a_page_runs_in_order(
     page: Path, delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from twinlake.errors import TwinlakeError
+from twinlake.runtime import OffendingRows
 from twinlake.spark import scan, write
 from twinlake.spark.errors import spark_border
-from twinlake.runtime import OffendingRows
 from twinlake.spark.rows.enforcing import enforce, offending_rows
 from twinlake.spark.rows.preparing import computed_columns, fitted, prepare
 from twinlake.spark.rows.schema_fit import evolve

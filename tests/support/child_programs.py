@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -20,9 +21,8 @@ def _answer(number: int) -> int:
 
 
 def _lacking(number: int) -> int:
-    import module_of_the_user
-
-    return int(module_of_the_user.doubled(number))
+    module = importlib.import_module("module_of_the_user")
+    return int(module.doubled(number))
 
 
 def _jobs_in_workers(spark: SparkSession, path: str) -> dict[str, Any]:

@@ -310,9 +310,12 @@ class DeltaRs(Engine):
 
     def add_column(self, column: str) -> None:
         from deltalake import Field
+        from deltalake.schema import PrimitiveType
 
         name, _, kind = column.partition(" ")
-        self._table().alter.add_columns([Field(name, _DELTA_NAMES[kind], nullable=True)])
+        self._table().alter.add_columns(
+            [Field(name, PrimitiveType(_DELTA_NAMES[kind]), nullable=True)]
+        )
 
     def optimize(self) -> None:
         self._table().optimize.compact()

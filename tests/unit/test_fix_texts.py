@@ -300,11 +300,11 @@ def _check_arguments(function: Any, node: ast.Call) -> None:
         keys = given.keys if isinstance(given, ast.Dict) else getattr(given, "elts", [])
         for key in keys:
             if isinstance(key, ast.Constant) and not _is_property(str(key.value)):
-                raise LookupError(f"no property {key.value}")
+                raise LookupError(f"no property {key.value!r}")
     if name in {"add_feature", "drop_feature", "upgrade", "addFeatureSupport"}:
         first = node.args[0]
         if isinstance(first, ast.Constant) and not _is_feature(str(first.value)):
-            raise LookupError(f"no feature {first.value}")
+            raise LookupError(f"no feature {first.value!r}")
 
 
 def _every_parameter() -> set[str]:

@@ -151,7 +151,7 @@ def _are_objects_on_one_line(text: pa.Array, joined: pa.Buffer) -> bool:
     blocks at line breaks, so none of its blocks begins with anything but an object.
     """
     characters = pa.Array.from_buffers(pa.uint8(), joined.size, [None, joined])
-    return (
+    return bool(
         pc.all(pc.starts_with(text, "{")).as_py()
         and pc.all(pc.ends_with(text, "}")).as_py()
         and pc.min(characters).as_py() >= ord(" ")

@@ -88,6 +88,7 @@ class InWorker(Generic[T, R]):
         return cls(function, _version())
 
     def __call__(self, argument: T) -> R:
+        """Call the function, if this process has the driver's version of twinlake."""
         here = _version()
         # Sources that were shipped without the package's metadata do not know their version.
         if here != self.version and _UNKNOWN not in (here, self.version):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,7 +55,11 @@ def test_reorg_finds_dropped_columns(tmp_path: Path) -> None:
     written = pa.table({names[0]: pa.array([1], pa.int32()), names[1]: ["x"]})
     pq.write_table(written, path / "day=2024-01-01-part-1.parquet")
     add = file(1, "2024-01-01", 1)
-    plain = {"path": "day=2024-01-01-part-1.parquet", "partition_values": {}, "stats": None}
+    plain: dict[str, Any] = {
+        "path": "day=2024-01-01-part-1.parquet",
+        "partition_values": {},
+        "stats": None,
+    }
     import msgspec
 
     table = table.commit("WRITE", [msgspec.structs.replace(add, **plain)])

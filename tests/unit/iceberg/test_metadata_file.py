@@ -96,7 +96,7 @@ def test_conversion_goes_on_after_any_engine_name(tmp_path: Path, engine: str) -
         _written_by(tmp_path, table.version, engine)
         Table.open(tmp_path).iceberg.sync()
     snapshots = opened(tmp_path).snapshots()
-    assert [one.summary["engine-name"] for one in snapshots] == [engine] * 3
+    assert [one.summary and one.summary["engine-name"] for one in snapshots] == [engine] * 3
     assert len(iceberg_rows(tmp_path)) == 3
 
 
