@@ -5,8 +5,7 @@ Names that need pyarrow are loaded on first use, so that importing twinlake stay
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twinlake.log.listing import read_last_checkpoint
 from twinlake.log.loading import (
@@ -19,6 +18,7 @@ from twinlake.log.loading import (
 )
 from twinlake.log.names import commit_key
 from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
+from twinlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from twinlake.log.batch_stats import BatchStats
@@ -41,40 +41,6 @@ if TYPE_CHECKING:
     from twinlake.log.parquet_footer import footer_bytes
     from twinlake.log.stats_columns import StatsColumn, StatsColumns
     from twinlake.log.timestamps import parse_timestamp, render_timestamp
-
-_LAZY = {
-    "BatchStats": "batch_stats",
-    "FooterNodes": "footer_nodes",
-    "read_nodes": "footer_nodes",
-    "footer_bytes": "parquet_footer",
-    "Footer": "footer_stats",
-    "read_footer": "footer_stats",
-    "stats_json": "footer_stats",
-    "StatsColumn": "stats_columns",
-    "StatsColumns": "stats_columns",
-    "adds_from": "columns",
-    "CheckpointKind": "checkpoint_write",
-    "checkpoint_kind": "checkpoint_write",
-    "write_checkpoint": "checkpoint_write",
-    "VersionChecksum": "checksum",
-    "check_checksum": "checksum",
-    "checksum_of": "checksum",
-    "read_checksum": "checksum",
-    "verify_checksum": "checksum",
-    "write_checksum": "checksum",
-    "CleanupPlan": "cleanup",
-    "cleanup_log": "cleanup",
-    "plan_cleanup": "cleanup",
-    "write_compaction": "compaction",
-    "CommitRecord": "commit_history",
-    "history": "commit_history",
-    "readable_commits": "commit_history",
-    "is_v2_checkpoint": "checkpoint_read",
-    "version_at": "commit_history",
-    "parse_timestamp": "timestamps",
-    "render_timestamp": "timestamps",
-    "removes_from": "columns",
-}
 
 __all__ = [
     "CACHE",
@@ -122,9 +88,58 @@ __all__ = [
     "write_compaction",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+if not TYPE_CHECKING:  # what needs pyarrow
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "twinlake.log.batch_stats": ("BatchStats",),
+            "twinlake.log.checkpoint_read": ("is_v2_checkpoint",),
+            "twinlake.log.checkpoint_write": (
+                "CheckpointKind",
+                "checkpoint_kind",
+                "write_checkpoint",
+            ),
+            "twinlake.log.checksum": (
+                "VersionChecksum",
+                "check_checksum",
+                "checksum_of",
+                "read_checksum",
+                "verify_checksum",
+                "write_checksum",
+            ),
+            "twinlake.log.cleanup": (
+                "CleanupPlan",
+                "cleanup_log",
+                "plan_cleanup",
+            ),
+            "twinlake.log.columns": (
+                "adds_from",
+                "removes_from",
+            ),
+            "twinlake.log.commit_history": (
+                "CommitRecord",
+                "history",
+                "readable_commits",
+                "version_at",
+            ),
+            "twinlake.log.compaction": ("write_compaction",),
+            "twinlake.log.footer_nodes": (
+                "FooterNodes",
+                "read_nodes",
+            ),
+            "twinlake.log.footer_stats": (
+                "Footer",
+                "read_footer",
+                "stats_json",
+            ),
+            "twinlake.log.parquet_footer": ("footer_bytes",),
+            "twinlake.log.stats_columns": (
+                "StatsColumn",
+                "StatsColumns",
+            ),
+            "twinlake.log.timestamps": (
+                "parse_timestamp",
+                "render_timestamp",
+            ),
+        },
+    )

@@ -8,9 +8,9 @@ Predicates are loaded when first asked for, because their parser is not cheap to
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from twinlake.runtime.lazy_exports import lazy_exports
 from twinlake.schema.arrow import (
     PARQUET_FIELD_ID,
     field_to_arrow,
@@ -290,22 +290,18 @@ __all__ = [
     "with_type_change",
 ]
 
-_PREDICATES = frozenset(
-    (
-        "Expr",
-        "FileStats",
-        "evaluate_on",
-        "is_partition_only",
-        "parse_predicate",
-        "prune",
-        "split_conjuncts",
+if not TYPE_CHECKING:  # their parser is not cheap to import
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "twinlake.schema.predicates": (
+                "Expr",
+                "FileStats",
+                "evaluate_on",
+                "is_partition_only",
+                "parse_predicate",
+                "prune",
+                "split_conjuncts",
+            ),
+        },
     )
-)
-
-
-if not TYPE_CHECKING:  # a checker takes the imports above and then notices misspelt names
-
-    def __getattr__(name: str) -> Any:
-        if name not in _PREDICATES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module("twinlake.schema.predicates"), name)

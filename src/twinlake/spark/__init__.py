@@ -6,8 +6,9 @@ changes one import.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from twinlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
@@ -36,31 +37,25 @@ __all__ = [
     "write",
 ]
 
-_HOMES: Final = {
-    "DeltaMergeBuilder": "dml.merge_builder",
-    "DeltaOptimizeBuilder": "upkeep.optimizing",
-    "DeltaReorgBuilder": "api.reorg",
-    "DeltaTable": "api.delta_table",
-    "DeltaTableBuilder": "api.table_builders",
-    "IdentityGenerator": "api.new_columns",
-    "changes": "later",
-    "enable": "session",
-    "reorg": "api.reorg",
-    "scan": "reading.scanning",
-    "sql": "later",
-    "write": "dml.writing",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load what is asked for: Python workers import this package and need none of it."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # Python workers import this package and need none of it
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "twinlake.spark.api.delta_table": ("DeltaTable",),
+            "twinlake.spark.api.new_columns": ("IdentityGenerator",),
+            "twinlake.spark.api.reorg": (
+                "DeltaReorgBuilder",
+                "reorg",
+            ),
+            "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
+            "twinlake.spark.dml.merge_builder": ("DeltaMergeBuilder",),
+            "twinlake.spark.dml.writing": ("write",),
+            "twinlake.spark.later": (
+                "changes",
+                "sql",
+            ),
+            "twinlake.spark.reading.scanning": ("scan",),
+            "twinlake.spark.session": ("enable",),
+            "twinlake.spark.upkeep.optimizing": ("DeltaOptimizeBuilder",),
+        },
+    )
