@@ -49,20 +49,20 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         name=RETENTION_CHECK,
         meaning="Refuse a VACUUM that keeps less than delta.deletedFileRetentionDuration.",
         default="true",
-        used_by=("delta_settings",),
+        used_by=("twinlake.spark.delta_settings",),
     ),
     Setting(
         name=f"{_DELTA}commitInfo.userMetadata",
         meaning="A note in the commits of writes, DELETE, UPDATE, MERGE, RESTORE and of new "
         "tables, unless the call has its own.",
         default=None,
-        used_by=("delta_settings", "dml.writing"),
+        used_by=("twinlake.spark.delta_settings", "twinlake.spark.dml.writing"),
     ),
     Setting(
         name=f"{_DELTA}schema.autoMerge.enabled",
         meaning="Writes and MERGE add the columns that the table lacks.",
         default="false",
-        used_by=("dml.writing", "dml.merging"),
+        used_by=("twinlake.spark.dml.writing", "twinlake.spark.dml.merging"),
     ),
     Setting(
         name=f"{_DELTA}properties.defaults.*",
@@ -70,45 +70,45 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "properties.defaults.enableDeletionVectors, properties.defaults.minReaderVersion, "
         "properties.defaults.feature.<name>.",
         default=None,
-        used_by=("session",),
+        used_by=("twinlake.spark.session",),
     ),
     Setting(
         name=f"{_DELTA}optimize.*",
         meaning="How OPTIMIZE packs: minFileSize, maxFileSize, maxDeletedRowsRatio.",
         default=None,
-        used_by=("upkeep.optimizing",),
+        used_by=("twinlake.spark.upkeep.optimizing",),
     ),
     Setting(
         name="spark.sql.sources.partitionOverwriteMode",
         meaning="dynamic: an overwrite replaces only the partitions it has rows for.",
         default="static",
-        used_by=("dml.writing",),
+        used_by=("twinlake.spark.dml.writing",),
     ),
     Setting(
         name="spark.sql.warehouse.dir",
         meaning="Where tables that are created by name alone are put.",
         default="spark-warehouse",
-        used_by=("api.named_tables",),
+        used_by=("twinlake.spark.api.named_tables",),
     ),
     Setting(
         name="spark.twinlake.upgradePolicy",
         meaning="How the protocol grows: bundled, or minimal as Delta Spark does it.",
         default="bundled",
-        used_by=("session",),
+        used_by=("twinlake.spark.session",),
     ),
     Setting(
         name=SHOW_VALUES,
         meaning="Errors about a row show values of its columns: of violated constraints, of "
         "replace_where and of values that do not fit their column.",
         default="false",
-        used_by=("delta_settings", "rows.row_errors", "engine"),
+        used_by=("twinlake.spark.delta_settings",),
     ),
     Setting(
         name="spark.twinlake.catalog",
         meaning="The SQLite file with the names of tables; else TWINLAKE_CATALOG, else "
         "~/.twinlake/catalog.db.",
         default=None,
-        used_by=("api.named_tables",),
+        used_by=("twinlake.spark.api.named_tables",),
     ),
 )
 """Every setting that has an effect; the reference page is made from it."""

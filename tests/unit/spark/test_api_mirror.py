@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_functions_that_come_later_are_unsupported_operations_of_pyspark() -> No
 def test_settings_are_read_where_the_list_says(setting: Any) -> None:
     prefix, _, rest = setting.name.removesuffix("*").rpartition("spark.databricks.delta.")
     wanted = rest if prefix == "" and rest else setting.name
-    folder = Path(ours.__file__).parent
     for module in setting.used_by:
-        source = folder.joinpath(*module.split(".")).with_suffix(".py")
-        assert wanted in source.read_text(encoding="utf-8"), module
+        found = find_spec(module)
+        assert found is not None and found.origin is not None
+        assert wanted in Path(found.origin).read_text(encoding="utf-8"), module
