@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -63,6 +64,38 @@ def _codes(errors: Any) -> Iterator[tuple[str, str]]:
         if not found:
             sys.exit(f"{code} has no `#:` comment in errors.py")
         yield code, comment.splitlines()[0].strip()
+
+
+#: The packages whose exports are the public interface, with what each is for.
+PUBLIC = {
+    "twinlake": "Tables, what their operations return, and the errors.",
+    "twinlake.spark": "Rows, on PySpark.",
+    "twinlake.protocol": "Protocols, table features and properties as values.",
+    "twinlake.verify": "The model checker.",
+}
+
+
+def python_page() -> str:
+    """What a program may import."""
+    lines = [
+        "# Python interface",
+        "",
+        "What a program may import. Everything else is private and may change in any release.",
+    ]
+    for package, purpose in PUBLIC.items():
+        module = importlib.import_module(package)
+        lines += ["", f"## `{package}`", "", purpose, "", "| name | |", "|---|---|"]
+        for name in sorted(module.__all__):
+            lines.append(f"| `{name}` | {_summary(getattr(module, name))} |")
+    return "\n".join(lines)
+
+
+def _summary(value: Any) -> str:
+    """The first paragraph of a class's or function's docstring; the value of a constant."""
+    if not callable(value):
+        return f"A constant: {type(value).__name__}."
+    text = inspect.cleandoc(value.__doc__ or "").split("\n\n")[0]
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
 
 
 def feature_page() -> str:
@@ -271,6 +304,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "features.md": feature_page,
     "models.md": model_page,
     "properties.md": property_page,
+    "python.md": python_page,
     "spark.md": spark_page,
 }
 

@@ -4,9 +4,112 @@
 >>> t = twinlake.Table.create(tempfile.mkdtemp(), "id INT")
 >>> t.version
 0
+
+What is not listed in ``__all__`` here or in ``twinlake.spark``, ``twinlake.protocol`` and
+``twinlake.verify`` is private and may change.
 """
 
-from twinlake.errors import TwinlakeError
-from twinlake.table import Table
+from __future__ import annotations
 
-__all__ = ["Table", "TwinlakeError"]
+from typing import TYPE_CHECKING
+
+from twinlake._lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from twinlake.commit import CommitResult
+    from twinlake.compat import Plan, Report, Violation
+    from twinlake.errors import (
+        CommitUnknown,
+        CompatViolation,
+        ConcurrentAppendException,
+        ConcurrentDeleteDeleteException,
+        ConcurrentDeleteReadException,
+        ConcurrentTransactionException,
+        ConcurrentWriteException,
+        ConflictError,
+        CorruptTable,
+        MetadataChangedException,
+        ProtocolChangedException,
+        StorageError,
+        TwinlakeError,
+        UnsupportedFeature,
+        UserError,
+    )
+    from twinlake.iceberg import Lag, Synced
+    from twinlake.log import CommitRecord
+    from twinlake.table import Names, Table
+    from twinlake.table.detail import Detail
+    from twinlake.table.diff import Diff
+    from twinlake.table.importing import ImportResult, import_iceberg
+    from twinlake.table.twin_report import TwinReport
+    from twinlake.table.vacuuming import VacuumResult
+    from twinlake.table.verify_twin import verify_twin
+
+__all__ = [
+    "CommitRecord",
+    "CommitResult",
+    "CommitUnknown",
+    "CompatViolation",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "ConflictError",
+    "CorruptTable",
+    "Detail",
+    "Diff",
+    "ImportResult",
+    "Lag",
+    "MetadataChangedException",
+    "Names",
+    "Plan",
+    "ProtocolChangedException",
+    "Report",
+    "StorageError",
+    "Synced",
+    "Table",
+    "TwinReport",
+    "TwinlakeError",
+    "UnsupportedFeature",
+    "UserError",
+    "VacuumResult",
+    "Violation",
+    "import_iceberg",
+    "verify_twin",
+]
+
+if not TYPE_CHECKING:  # the checker alone, for one, loads in a tenth of the time
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "twinlake.commit": ("CommitResult",),
+            "twinlake.compat": ("Plan", "Report", "Violation"),
+            "twinlake.errors": (
+                "CommitUnknown",
+                "CompatViolation",
+                "ConcurrentAppendException",
+                "ConcurrentDeleteDeleteException",
+                "ConcurrentDeleteReadException",
+                "ConcurrentTransactionException",
+                "ConcurrentWriteException",
+                "ConflictError",
+                "CorruptTable",
+                "MetadataChangedException",
+                "ProtocolChangedException",
+                "StorageError",
+                "TwinlakeError",
+                "UnsupportedFeature",
+                "UserError",
+            ),
+            "twinlake.iceberg": ("Lag", "Synced"),
+            "twinlake.log": ("CommitRecord",),
+            "twinlake.table": ("Names", "Table"),
+            "twinlake.table.detail": ("Detail",),
+            "twinlake.table.diff": ("Diff",),
+            "twinlake.table.importing": ("ImportResult", "import_iceberg"),
+            "twinlake.table.twin_report": ("TwinReport",),
+            "twinlake.table.vacuuming": ("VacuumResult",),
+            "twinlake.table.verify_twin": ("verify_twin",),
+        },
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twinlake._lazy_exports import lazy_exports
 from twinlake.log.listing import read_last_checkpoint
 from twinlake.log.loading import (
     CACHE,
@@ -18,7 +19,6 @@ from twinlake.log.loading import (
 )
 from twinlake.log.names import commit_key
 from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
-from twinlake.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from twinlake.log.batch_stats import BatchStats

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinlake.runtime.lazy_exports import lazy_exports
+from twinlake._lazy_exports import lazy_exports
 from twinlake.schema.arrow import (
     PARQUET_FIELD_ID,
     field_to_arrow,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinlake.runtime.lazy_exports import lazy_exports
+from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
