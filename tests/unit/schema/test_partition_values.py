@@ -160,7 +160,7 @@ def test_bytes_that_no_text_gives_back_are_refused(value: bytes) -> None:
     assert caught.value.code is Code.INVALID_ARGUMENT
     assert caught.value.fields == {"type": "binary"}
     assert repr(bytes(value))[1:] not in str(caught.value)
-    assert "UTF-8" in caught.value.why
+    assert "UTF-8" in caught.value.what
     assert "hexadecimal" in caught.value.fix
     assert not is_binary_text(bytes(value))
 
