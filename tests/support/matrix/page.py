@@ -9,7 +9,7 @@ from typing import Final
 from tests.support.matrix.columns import GROUPS
 from tests.support.matrix.known import KNOWN, known_for
 from tests.support.matrix.readers import READERS
-from tests.support.matrix.run import EQUAL, REFUSED, STOPPED, Outcome
+from tests.support.matrix.run import DIFFERENT, EQUAL, ERROR, REFUSED, STOPPED, Outcome
 from tests.support.matrix.settings import FEATURES, SETTINGS
 from tests.support.matrix.writers import WRITERS
 
@@ -28,6 +28,7 @@ and Delta that changes files, and read by every reader. What can come out:
 | equal | the reader returns the rows that were written |
 | refused | the commit, or the creation of the table, is refused with an error |
 | stopped | the table can be written, but the Iceberg side stays behind and `lag` names the file |
+| error | the reader refuses the table or fails with an error |
 | note *n* | the reader differs; the note says why |
 
 Each table below is of one compat feature: a row for each type, a column for each reader. An entry
@@ -89,7 +90,9 @@ def _entry(outcomes: Sequence[Outcome]) -> str:
     parts = [result for result in (EQUAL, STOPPED) if result in results]
     numbers = {KNOWN.index(k) + 1 for o in outcomes if (k := known_for(o)) is not None}
     parts += [f"note {number}" for number in sorted(numbers)]
-    if any(o.result not in (EQUAL, REFUSED, STOPPED) and not known_for(o) for o in outcomes):
+    if ERROR in results:
+        parts.append(ERROR)
+    if any(o.result == DIFFERENT and not known_for(o) for o in outcomes):
         parts.append("**different**")
     return ", ".join(parts)
 

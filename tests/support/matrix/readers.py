@@ -34,6 +34,8 @@ class Reader:
     name: str
     read: Callable[[Engines, Path, str | None], pa.Table]
     is_iceberg: bool = False
+    must_read: bool = True
+    """Whether an error of it is a failure; else it is a refusal that a user sees."""
 
 
 def comparable(data: pa.Table) -> Rows:
@@ -154,8 +156,8 @@ READERS: Final[Mapping[str, Reader]] = {
     for reader in (
         Reader("Delta Spark", _delta_spark),
         Reader("twinlake", _twinlake),
-        Reader("delta-rs", _delta_rs),
-        Reader("delta-rs to_pyarrow_table", _delta_rs_dataset),
+        Reader("delta-rs", _delta_rs, must_read=False),
+        Reader("delta-rs to_pyarrow_table", _delta_rs_dataset, must_read=False),
         Reader("Iceberg Spark", _iceberg_spark, is_iceberg=True),
         Reader("PyIceberg", _pyiceberg, is_iceberg=True),
         Reader("DuckDB", _duckdb, is_iceberg=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,8 @@ class Outcome:
     column: str
     result: str
     detail: str = ""
+    wrong: tuple[tuple[str, str], ...] = ()
+    """Where it is ``different``: each value that was written, and what was read instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +219,11 @@ class _Run:
                 one = wanted.get(key, {}).get(column.name, "no row")
                 other = found.get(key, {}).get(column.name, "no row")
                 if one != other:
-                    wrong.append(f"{one} is {other}")
+                    wrong.append((one, other))
             result = DIFFERENT if wrong else EQUAL
-            yield self._outcome(setting, reader.name, column.name, result, "; ".join(wrong[:2]))
+            detail = "; ".join(f"{one} is {other}" for one, other in wrong[:2])
+            found_one = self._outcome(setting, reader.name, column.name, result, detail)
+            yield replace(found_one, wrong=tuple(wrong))
 
     def _refused(self, settings: Sequence[Setting], error: Exception) -> Iterator[Outcome]:
         result = REFUSED if _is_meant(error) else DIFFERENT
