@@ -16,6 +16,7 @@ import msgspec
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log.json_checksum import hint_checksum
 from twinlake.log.names import (
+    IMPORT_MARK,
     LAST_CHECKPOINT_KEY,
     LOG_FOLDER,
     Kind,
@@ -185,7 +186,7 @@ def _assemble(
         )
     target = available if version is None else version
     tail = tuple(c for c in commits if base < c.version <= target)
-    _check_contiguous(tail, base, target, files)
+    _check_contiguous(store, tail, base, target, files)
     return LogSegment(
         version=target,
         checkpoint=chosen,
@@ -201,7 +202,7 @@ def _assemble(
 
 
 def _check_contiguous(
-    tail: tuple[LogFile, ...], base: int, target: int, files: list[LogFile]
+    store: Store, tail: tuple[LogFile, ...], base: int, target: int, files: list[LogFile]
 ) -> None:
     gaps = target - base - len(tail)
     if not gaps:
@@ -220,6 +221,8 @@ def _check_contiguous(
             delta_class="DELTA_VERSION_NOT_FOUND",
             fields={"version": target, "earliest": earliest},
         )
+    if missing[0] == 0:
+        _refuse_unfinished_import(store)
     shown = ", ".join(str(v) for v in missing[:5]) + (" ..." if gaps > 5 else "")
     raise CorruptTable(
         Code.LOG_CORRUPT,
@@ -233,3 +236,16 @@ def _check_contiguous(
         delta_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
         fields={"missing": missing, "version": target},
     )
+
+
+def _refuse_unfinished_import(store: Store) -> None:
+    """An import writes version 0 last; until then its mark says what the other versions are."""
+    if any(IMPORT_MARK.fullmatch(meta.key) for meta in store.list_from(LOG_FOLDER)):
+        raise UserError(
+            Code.TABLE_NOT_FOUND,
+            f"There is no Delta table at {store.url} yet.",
+            why="the import of an Iceberg table has not come to its end",
+            fix="Where none is running, run `twinlake import SOURCE` again: it goes on from there.",
+            delta_class="DELTA_TABLE_NOT_FOUND",
+            fields={"location": store.url},
+        )

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final
 
 __all__ = [
+    "IMPORT_MARK",
     "LAST_CHECKPOINT_KEY",
     "LOG_FOLDER",
     "SIDECAR_FOLDER",
@@ -30,6 +31,8 @@ __all__ = [
 LOG_FOLDER: Final = "_delta_log"
 SIDECAR_FOLDER: Final = f"{LOG_FOLDER}/_sidecars"
 LAST_CHECKPOINT_KEY: Final = f"{LOG_FOLDER}/_last_checkpoint"
+IMPORT_MARK: Final = re.compile(rf"{LOG_FOLDER}/_import\.(\d{{6}})\.mark")
+"""Beside the versions of an import that has not come to its end; the highest number counts."""
 # Replay orders actions by twice their version, in 64 bits. Twenty digits can say more.
 MAX_VERSION: Final = 2**62 - 1
 

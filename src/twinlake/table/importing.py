@@ -39,7 +39,7 @@ from twinlake.schema import (
     field_id,
     render_schema,
 )
-from twinlake.table.staging import StagedLog, is_in_place, last_mark, put_in_place
+from twinlake.table.staging import StagedLog, is_in_place, last_mark, put_in_place, remove_marks
 from twinlake.table.table import Table
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def import_iceberg(
             table.iceberg.sync(spark)
         except TwinlakeError as error:
             notes.append(f"the Iceberg metadata could not be made yet: {error.what}")
+    remove_marks(store)
     return ImportResult(
         table=table,
         metadata_location=found.metadata_location,

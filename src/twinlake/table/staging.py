@@ -10,13 +10,12 @@ finds a mark or a log that came meanwhile, stops. So does an import that has bee
 
 from __future__ import annotations
 
-import re
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.log.names import LOG_FOLDER, Kind, commit_key, parse_log_file
+from twinlake.log.names import IMPORT_MARK, LOG_FOLDER, Kind, commit_key, parse_log_file
 from twinlake.storage import (
     Committed,
     Conflict,
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
 
     from twinlake.storage import CreateOutcome, ObjectMeta, Store
 
-__all__ = ["Mark", "StagedLog", "is_in_place", "last_mark", "put_in_place"]
-
-_MARK: Final = re.compile(rf"{LOG_FOLDER}/_import\.(\d{{6}})\.mark")
+__all__ = ["Mark", "StagedLog", "is_in_place", "last_mark", "put_in_place", "remove_marks"]
 
 
 class StagedLog:
@@ -162,7 +159,7 @@ def _find(store: Store) -> _Found:
     keys = [item.key for item in store.list_from(LOG_FOLDER)]
     files = [file for file in map(parse_log_file, keys) if file is not None]
     commits = frozenset(file.version for file in files if file.kind is Kind.COMMIT)
-    marks = sorted(int(match[1]) for match in map(_MARK.fullmatch, keys) if match is not None)
+    marks = sorted(int(match[1]) for match in map(IMPORT_MARK.fullmatch, keys) if match is not None)
     return _Found(commits=commits, marks=tuple(marks), has_more=len(files) > len(commits))
 
 
@@ -173,15 +170,13 @@ def last_mark(store: Store) -> Mark:
 
 
 def is_in_place(store: Store, what: str, mark: Mark) -> bool:
-    """Whether an earlier attempt at the same, which was killed then, got to its end.
+    """Whether an earlier attempt at the same, which was killed then, put its log in place.
 
     Raises:
         UserError: there is a table already, or a log that no import of ours began.
     """
     found = _find(store)
     if found.is_whole and mark.number and mark.what == what:
-        # It was killed between the last step and tidying up.
-        store.delete(Mark(number).key for number in found.marks)
         return True
     _refuse_log(store, found, mark)
     return False
@@ -190,7 +185,8 @@ def is_in_place(store: Store, what: str, mark: Mark) -> bool:
 def put_in_place(staged: StagedLog, versions: int, what: str, before: Mark) -> None:
     """Write the log to the real store, its first version last; ``what`` is noted meanwhile.
 
-    ``before`` is the last mark that was there when the import began.
+    ``before`` is the last mark that was there when the import began. The mark of this one stays
+    until :func:`remove_marks`: what is left to do after the log is finished by the next import.
 
     Raises:
         UserError: a table, or another import, came meanwhile; nothing of it is touched.
@@ -209,7 +205,11 @@ def put_in_place(staged: StagedLog, versions: int, what: str, before: Mark) -> N
     if found.has_more or found.commits != frozenset(range(1, versions)):
         raise _exists(store)
     _create(store, commit_key(0), staged.read(commit_key(0)), mark)
-    store.delete(Mark(number).key for number in found.marks if number <= mark.number)
+
+
+def remove_marks(store: Store) -> None:
+    """The import is over: the table is nobody's but its own from here on."""
+    store.delete(Mark(number).key for number in _find(store).marks)
 
 
 def _claim(store: Store, what: str, before: Mark) -> tuple[Mark, _Found]:
