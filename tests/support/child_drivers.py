@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -64,13 +64,17 @@ def run_child(
     *,
     environment: Mapping[str, str],
     user: int | None = None,
+    prefix: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Run a program to its end in just this environment; returns what it reports."""
+    """Run a program to its end in just this environment; returns what it reports.
+
+    ``prefix`` is a command that starts the child, such as ``unshare --mount``.
+    """
     report, log = folder / "report.json", folder / "child.log"
     whole = {**task, "program": program, "folder": str(folder), "report": str(report)}
     with log.open("wb") as target:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.child_programs", json.dumps(whole)],
+            [*prefix, sys.executable, "-m", "tests.support.child_programs", json.dumps(whole)],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.blocked_writes import blocked_writes
 from tests.support.child_drivers import rows, start_session, step
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def worker_python(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "blocked writes": blocked_writes,
     "worker python": worker_python,
 }
 

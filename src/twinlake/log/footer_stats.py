@@ -22,7 +22,7 @@ from twinlake.log.parquet_footer import footer_bytes, level_histograms
 from twinlake.log.stats_columns import StatsColumn, StatsColumns
 from twinlake.log.stats_values import Kind, kind_of, lower, upper
 from twinlake.schema import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
-from twinlake.storage import OnDisk
+from twinlake.storage import OS_ERRORS, OnDisk, os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,6 +66,10 @@ def read_footer(store: Store, key: str) -> Footer:
         )
         return Footer(metadata=pq.read_metadata(source), size=meta.size)
     except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in OS_ERRORS:
+            # The file may be sound: this process may not read it.
+            what = f"Could not read {key!r} in {store.url}."
+            raise os_error(error, what, {"key": key, "store": store.url}) from error
         raise CorruptTable(
             Code.STORAGE,
             f"The data file {key} cannot be read.",

@@ -34,6 +34,8 @@ from pyspark.errors import (
 from twinlake import errors as plain
 from twinlake.errors import Code, TwinlakeError
 from twinlake.spark.error_classes import Kind, error_class
+from twinlake.spark.job_errors import job_storage_error
+from twinlake.storage import OS_ERRORS, os_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -359,8 +361,13 @@ def _told(error: Exception) -> tuple[TwinlakeError, BaseException | None] | None
         return None
     if isinstance(error, TwinlakeError):
         return spark_error(error), error.__cause__
-    carried = uncarried(error)
-    return None if carried is None else (spark_error(carried), error)
+    found: TwinlakeError | None
+    # Of connections, which are OSErrors too, py4j says enough.
+    if isinstance(error, OSError) and error.errno in OS_ERRORS:
+        found = os_error(error, "Could not use a file or folder.", {"file": error.filename})
+    else:
+        found = uncarried(error) or job_storage_error(error)
+    return None if found is None else (spark_error(found), error)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from twinlake.storage.local import LocalStore
 from twinlake.storage.memory import Fault, FaultKind, FaultPlan, MemoryStore, SimulatedCrash
 from twinlake.storage.object_store import ObjectStore
 from twinlake.storage.opening import open_store, register_scheme, resolve, schemes
+from twinlake.storage.os_errors import OS_ERRORS, os_error, os_errors
 from twinlake.storage.paths import (
     Location,
     check_key,
@@ -31,6 +32,7 @@ from twinlake.storage.paths import (
 )
 
 __all__ = [
+    "OS_ERRORS",
     "Committed",
     "Configured",
     "Conflict",
@@ -55,6 +57,8 @@ __all__ = [
     "decode_path",
     "encode_path",
     "open_store",
+    "os_error",
+    "os_errors",
     "parse_location",
     "register_scheme",
     "resolve",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.storage.interface import Committed, Conflict, ObjectMeta, StoreConfig, Unknown
+from twinlake.storage.os_errors import os_error
 from twinlake.storage.paths import check_key, parse_location
 
 if TYPE_CHECKING:
@@ -33,29 +34,6 @@ _PIECES = 1024  # and so many pieces
 _LEFTOVER = re.compile(r"^\..*\.tmp$|#\d+$", re.DOTALL)
 
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
-
-#: errno -> (why, how to mend it)
-_TROUBLE: dict[int, tuple[str, str]] = {
-    errno.ENOSPC: ("the disk is full", "free some space, then run the operation again"),
-    errno.EDQUOT: ("the disk quota is used up", "free some space or raise the quota"),
-    errno.EACCES: ("permission denied", "give this user access to the folder"),
-    errno.EPERM: (
-        "the operation is not permitted",
-        "give this user access, and use a file system that has hard links",
-    ),
-    errno.EROFS: ("the file system is read-only", "mount it writable or use another place"),
-    errno.EMFILE: ("too many open files", "close files or raise the limit (`ulimit -n`)"),
-    errno.ENFILE: ("too many open files on this machine", "close files or raise the limit"),
-    errno.ENAMETOOLONG: ("the name is too long for the file system", "use shorter names"),
-    errno.ENOTDIR: ("a folder of the path is a file", "move that file away"),
-    errno.EISDIR: ("a folder has this name", "move that folder away"),
-    errno.ELOOP: ("too many symbolic links", "mend the links in the path"),
-    errno.EOPNOTSUPP: ("the file system has no hard links", "use one that has, or an object store"),
-    errno.EXDEV: ("the file system has no hard links here", "use one that has, or an object store"),
-    errno.EMLINK: ("too many hard links", "use another file system"),
-    errno.EIO: ("the disk reported an input/output error", "check the disk"),
-    errno.ESTALE: ("the network file handle is stale", "mount the file system again"),
-}
 
 
 class LocalStore:
@@ -359,17 +337,13 @@ def _sync_folder(path: str) -> None:
 def _failure(
     error: OSError, verb: str, key: str, url: str, *, reading: bool = False
 ) -> StorageError:
-    number = error.errno or 0
-    fields = {"key": key, "store": url, "errno": errno.errorcode.get(number, str(number))}
-    if reading and number in _MISSING:
+    fields = {"key": key, "store": url}
+    if reading and error.errno in _MISSING:
         return StorageError(
             Code.STORAGE_NOT_FOUND,
             f"There is no {key!r} in {url}.",
             why="the file does not exist",
             fix="check the path; a cleanup may have deleted the file",
-            fields=fields,
+            fields={**fields, "errno": errno.errorcode[error.errno]},
         )
-    why, fix = _TROUBLE.get(number, (error.strerror or str(error), "check the disk and the path"))
-    return StorageError(
-        Code.STORAGE, f"Could not {verb} {key!r} in {url}.", why=why, fix=fix, fields=fields
-    )
+    return os_error(error, f"Could not {verb} {key!r} in {url}.", fields)

@@ -19,7 +19,7 @@ from twinlake.schema import (
     parse_partition_value,
     physical_name,
 )
-from twinlake.storage import OnDisk, resolve
+from twinlake.storage import OnDisk, os_errors, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,8 @@ class FileRows:
 
         store, key = resolve(self.store, add.path)
         if isinstance(store, OnDisk):
-            return pq.ParquetFile(store.local_path(key))
+            with os_errors(f"Could not read {key!r} in {store.url}.", store.url):
+                return pq.ParquetFile(store.local_path(key))
         return pq.ParquetFile(pa.BufferReader(store.read(key)))
 
     def _hidden(self, add: AddFile) -> Any:

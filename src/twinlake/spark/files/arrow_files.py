@@ -23,7 +23,7 @@ from twinlake.schema import HIVE_NULL, Struct, render_partition_path, render_par
 from twinlake.schema import to_arrow as schema_to_arrow
 from twinlake.spark.files.arrow_types import conform
 from twinlake.spark.files.file_layout import Layout, file_tags
-from twinlake.storage import OnDisk, Syncs, encode_path
+from twinlake.storage import OnDisk, Syncs, encode_path, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -126,6 +126,10 @@ class PartFiles:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Write rows that have the columns of the frame, in its order."""
+        with os_errors(f"Could not write data files in {self._store.url}.", self._store.url):
+            self._add(batch)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
         if batch.num_columns != len(self._columns):
             raise UserError(
                 Code.INVALID_ARGUMENT,
@@ -157,8 +161,9 @@ class PartFiles:
 
     def close(self) -> tuple[AddFile, ...]:
         """Finish all files; returns what to commit."""
-        while self._open:
-            self._finish(next(iter(self._open)))
+        with os_errors(f"Could not write data files in {self._store.url}.", self._store.url):
+            while self._open:
+                self._finish(next(iter(self._open)))
         return tuple(self._done)
 
     def abort(self) -> None:
@@ -236,7 +241,17 @@ class _File:
         self.pending_rows = 0
         self.ratio = files._ratio
         self._sink: Any = self._open_sink()
-        self._writer = pq.ParquetWriter(
+        try:
+            self._writer = self._open_writer()
+        except BaseException:
+            # Its first bytes found no room: whoever keeps the error must not keep the file open.
+            with contextlib.suppress(OSError):
+                self._sink.close()
+            raise
+
+    def _open_writer(self) -> pq.ParquetWriter:
+        files = self._files
+        return pq.ParquetWriter(
             self._sink,
             files._schema,
             version="2.6",

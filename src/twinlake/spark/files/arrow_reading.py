@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinlake.errors import Code, CorruptTable, how_to_restore
-from twinlake.storage import OnDisk, resolve
+from twinlake.storage import OS_ERRORS, OnDisk, os_error, resolve
 
 if TYPE_CHECKING:
     from twinlake.actions import AddFile
@@ -77,6 +77,10 @@ class FileRows:
                 raise NeedsSpark(f"{add.path} is too large to be held in memory")
             return pq.ParquetFile(pa.BufferReader(store.read(key)))
         except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno in OS_ERRORS:
+                # The file may be sound: this process may not read it.
+                what = f"Could not read {key!r} in {store.url}."
+                raise os_error(error, what, {"key": key, "store": store.url}) from error
             raise _damaged(add, str(error).splitlines()[0] if str(error) else "") from error
 
     def _check(self, file: pq.ParquetFile, add: AddFile) -> None:

@@ -49,9 +49,10 @@ from twinlake.schema import (
     walk_types,
 )
 from twinlake.spark.files.file_layout import Layout, file_tags
+from twinlake.spark.job_errors import job_storage_error
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class
-from twinlake.storage import OnDisk, Syncs, encode_path
+from twinlake.storage import OnDisk, Syncs, encode_path, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -91,13 +92,32 @@ class NativeWriter:
         layout = Layout.of(target)
         staging = f"{STAGING_PREFIX}{uuid4()}"
         folder = _local(store).local_path(staging)
+        what = f"Could not write data files in {store.url}."
         try:
-            _run(frame, layout, folder)
-            return _take_over(store, target, layout, staging)
+            with os_errors(what, store.url):
+                # Where that fails, Hadoop says no more than "Mkdirs failed".
+                os.makedirs(folder)  # noqa: PTH103
+                os.rmdir(folder)  # noqa: PTH106
+            with _job_errors(what):
+                _run(frame, layout, folder)
+            with os_errors(what, store.url):
+                return _take_over(store, target, layout, staging)
         finally:
             # A task that outlives its failed job may still put a file there.
             for _ in range(2):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _job_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        found = job_storage_error(error)
+        if found is None:
+            raise
+        found.what = what
+        raise found from error
 
 
 def _run(frame: DataFrame, layout: Layout, folder: str) -> None:
