@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from twinlake.cli.output import JsonOutput
+from twinlake.cli.output import JsonOutput, allow_any_text
 from twinlake.cli.place import Place
-from twinlake.errors import Code, TwinlakeError
+from twinlake.errors import Code, TwinlakeError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,7 @@ PAIR = PairType()
 
 def _open_output(*, as_json: bool) -> Output:
     """The renderer that was asked for."""
+    allow_any_text()
     if as_json:
         return JsonOutput()
     # Rich takes longer to load than `--help` takes to print.
@@ -92,6 +94,14 @@ class Command(click.Command):
 
 def _bug(error: Exception) -> TwinlakeError:
     name = type(error).__name__
+    if isinstance(error, FileNotFoundError) and _has_no_working_directory():
+        # Libraries look for their settings there, such as PyIceberg.
+        return UserError(
+            Code.INVALID_ARGUMENT,
+            "This command needs a working directory.",
+            why="that of this process was deleted",
+            fix="Change to a folder that exists, and run the command again.",
+        )
     return TwinlakeError(
         Code.INTERNAL,
         f"twinlake did not expect this: {name}.",
@@ -99,6 +109,14 @@ def _bug(error: Exception) -> TwinlakeError:
         fix="Run the command again with `--debug` and report what it prints.",
         fields={"type": name, "message": str(error)},
     )
+
+
+def _has_no_working_directory() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True
+    return False
 
 
 class CommandGroup(click.Group):

@@ -6,9 +6,10 @@ With ``--json`` the answer is exactly one JSON document on standard output, also
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import click
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from twinlake.cli.view import View
     from twinlake.errors import TwinlakeError
 
-__all__ = ["JsonOutput", "Output", "error_lines"]
+__all__ = ["JsonOutput", "Output", "allow_any_text", "error_lines"]
 
 _ADVICE = {
     "UserError": ("The input cannot be used as it is.", "Correct it and run the command again."),
@@ -98,7 +99,20 @@ class JsonOutput:
         except UnicodeEncodeError:
             # A path that is not Unicode has lone surrogates, which only escapes can hold.
             text = json.dumps(shown, indent=2, default=str)
+        if not _is_utf8(sys.stdout):
+            text = json.dumps(json.loads(text), indent=2)
         sys.stdout.write(text + "\n")
+
+
+def allow_any_text() -> None:
+    """Let texts of tables be printed where the terminal or the pipe has not all of Unicode."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not _is_utf8(stream):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def error_lines(error: TwinlakeError) -> list[str]:

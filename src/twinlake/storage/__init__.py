@@ -24,6 +24,7 @@ from twinlake.storage.opening import open_store, register_scheme, resolve, schem
 from twinlake.storage.os_errors import OS_ERRORS, os_error, os_errors
 from twinlake.storage.paths import (
     Location,
+    check_file_name,
     check_key,
     check_log_path,
     decode_path,
@@ -52,6 +53,7 @@ __all__ = [
     "StoreConfig",
     "Syncs",
     "Unknown",
+    "check_file_name",
     "check_key",
     "check_log_path",
     "decode_path",

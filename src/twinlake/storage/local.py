@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.storage.interface import Committed, Conflict, ObjectMeta, StoreConfig, Unknown
 from twinlake.storage.os_errors import os_error
-from twinlake.storage.paths import check_key, parse_location
+from twinlake.storage.paths import SPELLS_UTF8, check_file_name, check_key, parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +34,15 @@ _PIECES = 1024  # and so many pieces
 _LEFTOVER = re.compile(r"^\..*\.tmp$|#\d+$", re.DOTALL)
 
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
+
+
+def _check_spelling(key: str) -> str:
+    check_file_name(key)
+    return check_key(key)
+
+
+# Nearly every process spells names in UTF-8, and each call of the store checks a key.
+_check = check_key if SPELLS_UTF8 else _check_spelling
 
 
 class LocalStore:
@@ -92,13 +101,13 @@ class LocalStore:
 
     def local_path(self, key: str) -> str:
         """Where the file is on disk, for readers that want to open it themselves."""
-        return self._base + check_key(key)
+        return self._base + _check(key)
 
     # Reading
 
     def read(self, key: str) -> bytes:
         """The whole file."""
-        path = self._base + check_key(key)
+        path = self._base + _check(key)
         try:
             descriptor = os.open(path, _READ)
             try:
@@ -115,7 +124,7 @@ class LocalStore:
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """At most ``length`` bytes from ``start``."""
-        path = self._base + check_key(key)
+        path = self._base + _check(key)
         try:
             descriptor = os.open(path, _READ)
             try:
@@ -134,7 +143,7 @@ class LocalStore:
     def head(self, key: str) -> ObjectMeta | None:
         """Size and time of one file, or None."""
         try:
-            status = os.stat(self._base + check_key(key))  # noqa: PTH116 - Path costs more than the call
+            status = os.stat(self._base + _check(key))  # noqa: PTH116 - Path costs more than the call
         except OSError as error:
             if error.errno in _MISSING:
                 return None
@@ -149,7 +158,7 @@ class LocalStore:
         Links to folders are not followed: they may lead round in circles or out of the table.
         """
         folder = folder.strip("/")
-        prefix = f"{check_key(folder)}/" if folder else ""
+        prefix = f"{_check(folder)}/" if folder else ""
         return self._walk(prefix, start_after)
 
     def _walk(self, prefix: str, start_after: str) -> Iterator[ObjectMeta]:
@@ -157,6 +166,7 @@ class LocalStore:
         try:
             with os.scandir(self._base + prefix) as entries:
                 for entry in entries:
+                    check_file_name(entry.name)
                     key = prefix + entry.name
                     if entry.is_dir(follow_symlinks=False):
                         below = f"{key}/"
@@ -188,7 +198,7 @@ class LocalStore:
 
     def create(self, key: str, data: bytes) -> CreateOutcome:
         """Create the file if and only if none is there."""
-        path = self._base + check_key(key)
+        path = self._base + _check(key)
         folder = path[: path.rindex("/")]
         linked = False
         try:
@@ -215,7 +225,7 @@ class LocalStore:
 
     def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace the file, atomically."""
-        path = self._base + check_key(key)
+        path = self._base + _check(key)
         folder = path[: path.rindex("/")]
         try:
             temporary = self._write_temporary(folder, *pieces)
@@ -233,7 +243,7 @@ class LocalStore:
         """Bring the file and its name to disk, if this store is durable."""
         if not self._durable:
             return
-        path = self._base + check_key(key)
+        path = self._base + _check(key)
         try:
             descriptor = os.open(path, _READ)
             try:
@@ -248,7 +258,7 @@ class LocalStore:
         """Delete files; one that is not there counts as deleted."""
         for key in keys:
             try:
-                os.unlink(self._base + check_key(key))  # noqa: PTH108
+                os.unlink(self._base + _check(key))  # noqa: PTH108
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                     raise _failure(error, "delete", key, self.url) from error

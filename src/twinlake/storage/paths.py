@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from typing import NoReturn
 from urllib.parse import unquote
@@ -18,7 +19,9 @@ from urllib.parse import unquote
 from twinlake.errors import Code, CorruptTable, UserError
 
 __all__ = [
+    "SPELLS_UTF8",
     "Location",
+    "check_file_name",
     "check_key",
     "check_log_path",
     "decode_path",
@@ -36,6 +39,8 @@ _QUOTED = re.compile(
     r"|[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+SPELLS_UTF8 = sys.getfilesystemencoding().lower().replace("-", "") == "utf8"
+"""Whether this process names files in UTF-8."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
 
 #: Every spelling of a scheme and the one we print.
@@ -69,6 +74,23 @@ def check_key(key: str) -> str:
             fields={"path": key},
         )
     return key
+
+
+def check_file_name(name: str) -> None:
+    """Refuse a name that this process would not spell in UTF-8, as the paths of a log are.
+
+    Elsewhere Python would write another name than the log says, or take a file for one that no
+    version names.
+    """
+    if not SPELLS_UTF8 and not name.isascii():
+        shown = name.encode("ascii", "backslashreplace").decode()
+        raise UserError(
+            Code.PATH_UNSAFE,
+            f"This process cannot use the file name '{shown}'.",
+            why=f"Python spells names in {sys.getfilesystemencoding()} here, and tables in UTF-8",
+            fix="Start the program with `LC_ALL=C.UTF-8`, or with PYTHONUTF8 set to 1.",
+            fields={"path": shown, "encoding": sys.getfilesystemencoding()},
+        )
 
 
 def _percent(match: re.Match[str]) -> str:
@@ -223,7 +245,7 @@ def parse_location(text: str) -> Location:
         _refuse(text, "it is empty or has a NUL character", "give a path or a URL")
     scheme = split_scheme(text)
     if scheme is None:
-        return Location(scheme="file", path=os.path.abspath(text).strip("/"))  # noqa: PTH100
+        return Location(scheme="file", path=_absolute(text))
     match = _SCHEME.match(text)
     rest = text[match.end() :] if match else text
     authority, slash, path = rest.partition("/") if match and match.group(2) else ("", "", rest)
@@ -240,8 +262,20 @@ def parse_location(text: str) -> Location:
             _refuse(
                 text, f"it names the host {authority!r}", "write file:///path, with three slashes"
             )
-        return Location(scheme=scheme, path=os.path.abspath("/" + decoded).strip("/"))  # noqa: PTH100
+        return Location(scheme=scheme, path=_absolute("/" + decoded))
     return _bucket_location(text, scheme, authority, decoded.strip("/"))
+
+
+def _absolute(path: str) -> str:
+    check_file_name(path)
+    try:
+        return os.path.abspath(path).strip("/")  # noqa: PTH100
+    except FileNotFoundError:
+        _refuse(
+            path,
+            "it is relative, and the working directory of this process is gone",
+            "give an absolute path, or change to a folder that exists",
+        )
 
 
 def _bucket_location(text: str, scheme: str, authority: str, path: str) -> Location:

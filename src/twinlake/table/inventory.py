@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from twinlake.commit.plans import RESERVED_FOLDERS
 from twinlake.errors import Code, StorageError
 from twinlake.runtime import InProcess
-from twinlake.storage import ObjectMeta, OnDisk
+from twinlake.storage import ObjectMeta, OnDisk, check_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -110,6 +110,8 @@ class _WalkFolder:
         try:
             with os.scandir(f"{self.root}/{folder}") as entries:
                 for entry in entries:
+                    # A name that is not spelt as the log spells it would look like no live file.
+                    check_file_name(entry.name)
                     if not entry.is_dir(follow_symlinks=False):
                         files += _measured(entry, prefix + entry.name)
                     elif folder and entry.name == _LOG:

@@ -49,6 +49,7 @@ from twinlake.schema import (
     walk_types,
 )
 from twinlake.spark.files.file_layout import Layout, file_tags
+from twinlake.spark.java_names import narrow_encoding
 from twinlake.spark.job_errors import job_storage_error
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class
@@ -383,15 +384,8 @@ def _narrow_locale(target: FileTarget, layout: Layout) -> str | None:
     names = "".join(layout.columns[i].name for i in layout.partitions)
     if not strings and (_root(target) + names).isascii():
         return None
-    from pyspark import SparkContext
-
-    context: Any = SparkContext._active_spark_context
-    if context is None:
-        return None
-    encoding = context._jvm.java.lang.System.getProperty("sun.jnu.encoding")
-    if encoding is None or encoding.upper().replace("-", "") == "UTF8":
-        return None
-    return f"Java spells file names in {encoding}"
+    encoding = narrow_encoding()
+    return None if encoding is None else f"Java spells file names in {encoding}"
 
 
 def _root(target: FileTarget) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from twinlake.spark.java_names import check_java_names
 from twinlake.spark.spark_types import java_class, jvm_type
 from twinlake.storage import decode_path, encode_path, parse_location
 
@@ -82,6 +83,7 @@ def read_files(
     ``partitioned``: the folders are the Hive encoding of trailing columns of the schema. Names
     that begin with ``_`` or ``.`` must not be among the files: Spark drops them in silence.
     """
+    check_java_names(key for key, _, _ in files)
     reader = inner.read().schema(jvm_type(spark, schema))
     if not partitioned:
         # Also keeps folders that only look like partitions from becoming columns.
