@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.blocked_writes import blocked_writes
 from tests.support.child_drivers import rows, start_session, step
+from tests.support.surroundings import surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,6 +94,7 @@ def worker_python(task: Mapping[str, Any]) -> dict[str, Any]:
 
 PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "blocked writes": blocked_writes,
+    "surroundings": surroundings,
     "worker python": worker_python,
 }
 

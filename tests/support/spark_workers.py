@@ -361,13 +361,13 @@ class _Work:
 
 
 def _until_killed(work: _Work) -> None:
-    """Write, merge, optimize and vacuum, over and over; the order is the dice's."""
+    """Write, merge, delete, optimize and vacuum, over and over; the order is the dice's."""
     dice = random.Random(work.name)
     start = base = int(work.task["base"])
     numbers = count()
     deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline:
-        for op in dice.sample(("write", "merge", "optimize", "vacuum"), 4):
+        for op in dice.sample(("write", "merge", "delete", "optimize", "vacuum"), 5):
             tag = f"{work.name}-{next(numbers)}"
             what: dict[str, Any] = {}
             if op == "write":
@@ -378,6 +378,8 @@ def _until_killed(work: _Work) -> None:
                 what = {"source": [max(start, base - 30), base + 10], "value": 7}
                 what["drop"] = max(start, base - 20)
                 base += 10
+            elif op == "delete":
+                what = {"gone": [max(start, base - 15), base], "only": dice.randrange(PARTS)}
             work.tag(tag)
             work.note(begin=tag, op=op, what=what)
             getattr(work, op)(**what)
