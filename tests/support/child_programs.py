@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.blocked_commits import blocked_commits
 from tests.support.blocked_writes import blocked_writes
 from tests.support.child_drivers import rows, start_session, step
 from tests.support.surroundings import surroundings
@@ -93,6 +94,7 @@ def worker_python(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "blocked commits": blocked_commits,
     "blocked writes": blocked_writes,
     "surroundings": surroundings,
     "worker python": worker_python,

@@ -85,8 +85,9 @@ def run_hooks(hooks: Iterable[PostCommitHook], context: HookContext) -> tuple[Ho
                 "post-commit hook %s failed after version %d: %s",
                 hook.name,
                 context.version,
-                text,
-                exc_info=error,
+                f"{text} {error.why}".rstrip() if isinstance(error, TwinlakeError) else text,
+                # A full disk is no bug: where our error says all, a trace hides it.
+                exc_info=None if isinstance(error, TwinlakeError) else error,
                 extra={
                     "twinlake_hook": hook.name,
                     "twinlake_version": context.version,
