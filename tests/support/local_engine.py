@@ -15,7 +15,14 @@ import pyarrow.parquet as pq
 from tests.support.data_files import write_file
 from twinlake.actions import AddFile
 from twinlake.log.deletion_vectors import read_dv
-from twinlake.runtime import Executor, InProcess, OffendingRows, Rewriter, RewriteRequest
+from twinlake.runtime import (
+    ContentReader,
+    Executor,
+    InProcess,
+    OffendingRows,
+    Rewriter,
+    RewriteRequest,
+)
 from twinlake.schema import (
     Array,
     Map,
@@ -109,6 +116,7 @@ class LocalEngine:
     predicates: dict[str, Callable[[Row], bool]] = field(default_factory=dict)
     rewriter: Rewriter = field(default_factory=LocalRewriter)
     executor: Executor = field(default_factory=InProcess)
+    contents: ContentReader | None = None
 
     shows_values: bool = False
 

@@ -18,13 +18,22 @@ from twinlake.runtime._ports import (
     SystemClock,
     silent,
 )
-from twinlake.runtime.engines import ENGINE_GROUP, Engine, OffendingRows, engine_for
+from twinlake.runtime.engines import (
+    ENGINE_GROUP,
+    ContentReader,
+    Engine,
+    FileContent,
+    OffendingRows,
+    engine_for,
+)
 
 __all__ = [
     "ENGINE_GROUP",
     "Clock",
+    "ContentReader",
     "Engine",
     "Executor",
+    "FileContent",
     "Ids",
     "InProcess",
     "OffendingRows",

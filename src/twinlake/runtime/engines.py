@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from twinlake.runtime._ports import Executor, Rewriter
 
-__all__ = ["ENGINE_GROUP", "Engine", "OffendingRows", "engine_for"]
+__all__ = [
+    "ENGINE_GROUP",
+    "ContentReader",
+    "Engine",
+    "FileContent",
+    "OffendingRows",
+    "engine_for",
+]
 
 ENGINE_GROUP: Final = "twinlake.engines"
 """The entry-point group: ``name = "package.module:factory"``."""
@@ -31,6 +40,43 @@ class OffendingRows:
     """Some of them as text, if values may be shown."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileContent:
+    """The rows of a data file in sum, whatever their order."""
+
+    rows: int
+    hash: int
+
+
+class ContentReader(Protocol):
+    """Reads both sides of a table by the engine's own readers, and returns no row of them.
+
+    Files are named by their location, percent-decoded, such as ``file:///lake/t/a b.parquet``. A
+    file without rows may be left out.
+    """
+
+    @property
+    def delta_reader(self) -> str:
+        """What reads the Delta side, with its version."""
+        ...
+
+    @property
+    def iceberg_reader(self) -> str:
+        """What reads the Iceberg side, with its version; empty where the engine has no reader.
+
+        Then contents of the Delta side are to be compared with those of ``twin_rows``.
+        """
+        ...
+
+    def delta_contents(self, snapshot: Any) -> Mapping[str, FileContent]:
+        """The contents of the files of a ``log.Snapshot``."""
+        ...
+
+    def iceberg_contents(self, location: str, snapshot_id: int | None) -> Mapping[str, FileContent]:
+        """The contents of the files of an Iceberg snapshot; without an id of the current one."""
+        ...
+
+
 @runtime_checkable
 class Engine(Protocol):
     """What moves rows: it runs functions over items, rewrites files, and looks at rows."""
@@ -43,6 +89,11 @@ class Engine(Protocol):
     @property
     def rewriter(self) -> Rewriter:
         """Writes files again."""
+        ...
+
+    @property
+    def contents(self) -> ContentReader | None:
+        """Hashes the rows of files; None where the engine leaves that to its executor."""
         ...
 
     def offending_rows(self, snapshot: Any, expression: str, limit: int) -> OffendingRows:

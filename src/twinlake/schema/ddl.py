@@ -52,9 +52,9 @@ from twinlake.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["parse_ddl", "parse_field_ddl", "parse_type"]
+__all__ = ["char_lengths", "parse_ddl", "parse_field_ddl", "parse_type"]
 
 _SIMPLE: Final[Mapping[str, DataType]] = {
     "BOOLEAN": BOOLEAN,
@@ -486,6 +486,33 @@ def _with_collations(field: StructField) -> StructField:
     if not collations:
         return field
     return replace(field.with_metadata(**{COLLATIONS_KEY: collations}), type=kind)
+
+
+def char_lengths(field: StructField) -> dict[ColumnPath, int]:
+    """The length of every CHAR(n) in a column, by the path below the column.
+
+    >>> from twinlake.schema import parse_ddl
+    >>> char_lengths(parse_ddl("s STRUCT<a: CHAR(5), b: ARRAY<VARCHAR(9)>>").fields[0])
+    {('a',): 5}
+    """
+    spelled = field.metadata.get(CHAR_VARCHAR_KEY)
+    if not isinstance(spelled, str):
+        return {}
+    return dict(_char_lengths(_Parser(spelled).type(0), ()))
+
+
+def _char_lengths(kind: DataType, path: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:
+    match kind:
+        case _Sized(text) if text.startswith("char("):
+            yield path, int(text[len("char(") : -1])
+        case Array(element):
+            yield from _char_lengths(element, (*path, "element"))
+        case Map(key, value):
+            yield from _char_lengths(key, (*path, "key"))
+            yield from _char_lengths(value, (*path, "value"))
+        case Struct(fields):
+            for child in fields:
+                yield from _char_lengths(child.type, (*path, child.name))
 
 
 def _has_sized(kind: DataType) -> bool:

@@ -81,6 +81,7 @@ class IcebergSide:
     """Opens ``<table>/_iceberg`` as any path reader does."""
 
     def __init__(self, location: str, properties: Mapping[str, str] | None = None) -> None:
+        self.location = location
         static, manifest = _pyiceberg()
         # Files that changed under their names must be seen as they are now.
         manifest.clear_manifest_cache()

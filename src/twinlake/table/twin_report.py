@@ -28,6 +28,9 @@ class Difference(StrEnum):
     STATISTICS = "statistics"
     BOUND_LOSES_ROWS = "bound loses rows"
     BOUND_DIFFERS = "bound differs"
+    FIELD_IDS = "field ids"
+    CALENDAR = "calendar"
+    PADDING = "padding"
     ROWS = "rows"
 
 
@@ -75,6 +78,10 @@ class TwinReport:
     """How many different files were compared."""
     rows: int | None = None
     """How many rows were read on each side; None where rows were not asked for."""
+    delta_reader: str
+    """What read the Delta side, with its version: the rows where rows were read, else the log."""
+    iceberg_reader: str
+    """What read the Iceberg side in the same way; never twinlake."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -92,5 +99,7 @@ class TwinReport:
             "versions": list(self.versions),
             "files": self.files,
             "rows": self.rows,
+            "delta_reader": self.delta_reader,
+            "iceberg_reader": self.iceberg_reader,
             "findings": [finding.to_dict() for finding in self.findings],
         }

@@ -9,19 +9,21 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.table.file_rows import FileRows
+from twinlake.table.twin_formats import CharColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from twinlake.actions import AddFile, Metadata
+    from twinlake.schema import ColumnPath
     from twinlake.storage import Store
 
-__all__ = ["Content", "DeltaContent", "IcebergContent"]
+__all__ = ["Content", "DeltaContent", "IcebergContent", "content_of"]
 
 _BITS: Final = 1 << 128
 
@@ -33,6 +35,13 @@ class Content:
     rows: int = 0
     hash: int = 0
     problem: str = ""
+    unpadded: tuple[ColumnPath, ...] = ()
+    """The CHAR columns with values that Delta readers fill up; known on the Delta side alone."""
+
+    def is_same(self, other: Content) -> bool:
+        """Whether the rows could be read, and are those of the other."""
+        both = (self, other)
+        return not any(one.problem for one in both) and len({(o.rows, o.hash) for o in both}) == 1
 
     def __str__(self) -> str:
         return self.problem or f"{self.rows} rows, content {self.hash:032x}"
@@ -48,7 +57,13 @@ class DeltaContent:
         """The content of a file under the metadata of a version."""
         metadata, add = item
         try:
-            return _content(FileRows(self.store, metadata).rows(add))
+            chars = CharColumns.of(metadata)
+            rows = FileRows(self.store, metadata).rows(add)
+            if not chars.lengths:
+                return content_of(rows)
+            short: dict[ColumnPath, None] = {}
+            found = content_of(_watched(rows, chars, short))
+            return replace(found, unpadded=tuple(short))
         except Exception as error:
             # Damage may show as anything; the report has to go on to the other files.
             return Content(problem=f"{type(error).__name__}: {error}")
@@ -69,12 +84,22 @@ class IcebergContent:
         schema, task = item
         try:
             scan = ArrowScan(self.metadata, self.io, schema, AlwaysTrue())
-            return _content(scan.to_table([task]).to_pylist())
+            return content_of(scan.to_table([task]).to_pylist())
         except Exception as error:
             return Content(problem=f"{type(error).__name__}: {error}")
 
 
-def _content(rows: Iterable[Any]) -> Content:
+def _watched(
+    rows: Iterable[Any], chars: CharColumns, short: dict[ColumnPath, None]
+) -> Iterator[Any]:
+    """The rows as they are; columns with a value that is too short go into ``short``."""
+    for row in rows:
+        short.update(dict.fromkeys(chars.unpadded(row)))
+        yield row
+
+
+def content_of(rows: Iterable[Any]) -> Content:
+    """The content of rows, which are dictionaries by column."""
     count = total = 0
     for row in rows:
         count += 1

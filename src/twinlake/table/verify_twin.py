@@ -1,7 +1,7 @@
-"""``verify_twin``: whether both faces of a table say the same.
+"""``verify_twin``: whether both sides of a table say the same.
 
-The Delta side is read by our own reader, the Iceberg side by PyIceberg, each from its own files. At
-every version that both keep, the file sets, counts, sizes, partitions and statistics are held
+The Delta log is read by our own reader, the Iceberg metadata by PyIceberg, each from its own files.
+At every version that both keep, the file sets, counts, sizes, partitions and statistics are held
 against each other, and on request the rows.
 """
 
@@ -15,21 +15,16 @@ from twinlake.errors import TwinlakeError
 from twinlake.iceberg.file_access import pyiceberg_properties
 from twinlake.iceberg.snapshot_ids import recorded_id, snapshot_id, version_of
 from twinlake.log import load_snapshot
-from twinlake.protocol import partition_zone
 from twinlake.runtime import engine_for
 from twinlake.table.twin_checks import VersionCheck
 from twinlake.table.twin_iceberg import IcebergSide
 from twinlake.table.twin_report import Difference, Finding, TwinReport
-from twinlake.table.twin_rows import Content, DeltaContent, IcebergContent
+from twinlake.table.twin_row_check import RowCheck, SnapshotRows
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from pyiceberg.table import FileScanTask
-
-    from twinlake.actions import AddFile, Metadata
     from twinlake.log import Snapshot
-    from twinlake.runtime import Executor
     from twinlake.table.table import Table
     from twinlake.table.twin_iceberg import IcebergVersion
 
@@ -45,26 +40,34 @@ def verify_twin(
 ) -> TwinReport:
     """Compare both faces of a table at every version they both keep.
 
-    ``rows`` reads all rows on both sides and compares their content hashes, file by file, on Spark
-    where ``spark`` is given. ``properties`` go to PyIceberg's file access, which is told of S3 what
-    the table was opened with.
+    ``rows`` reads all rows on both sides and compares their content hashes, file by file, and what
+    the formats say that readers make of each file. With ``spark`` the rows of the Delta side are
+    read by Spark, and those of the Iceberg side by Iceberg Spark if the session has it; else by
+    PyIceberg. ``properties`` go to PyIceberg's file access, which is told of S3 what the table was
+    opened with.
     """
     engine = engine_for(spark)
     executor = table.runtime.executor if engine is None else engine.executor
     store = table.snapshot.store
     location = unquote(store.url)
     side = IcebergSide(location, {**pyiceberg_properties(store), **(properties or {})})
-    run = _Run(table.snapshot, side, location, executor)
+    run = _Run(table.snapshot, side, location)
     run.check_lag()
     for version, iceberg in run.versions():
-        run.check(version, iceberg, rows=rows)
+        run.check(version, iceberg)
+    reader = None if engine is None or not rows else engine.contents
+    check = RowCheck(side, store, executor, reader)
+    if rows:
+        run.check_rows(check)
     return TwinReport(
         location=location,
         delta_version=table.version,
         iceberg_version=side.version,
         versions=tuple(run.checked),
         files=len(run.files),
-        rows=run.rows if rows else None,
+        rows=check.rows if rows else None,
+        delta_reader=check.delta_reader,
+        iceberg_reader=check.iceberg_reader,
         findings=tuple(run.findings.values()),
     )
 
@@ -76,12 +79,10 @@ class _Run:
     snapshot: Snapshot
     side: IcebergSide
     location: str
-    executor: Executor
     checked: list[int] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
-    rows: int = 0
     findings: dict[tuple[str, ...], Finding] = field(default_factory=dict)
-    _contents: dict[Hashable, Content] = field(default_factory=dict)
+    _with_rows: list[SnapshotRows] = field(default_factory=list)
     _owners: dict[int, int] = field(default_factory=dict)
     """The version that recorded an id first, by the id."""
 
@@ -117,7 +118,7 @@ class _Run:
             if is_readable:
                 yield version, current
 
-    def check(self, version: int, iceberg: IcebergVersion | None, *, rows: bool) -> None:
+    def check(self, version: int, iceberg: IcebergVersion | None) -> None:
         """Compare one version."""
         try:
             delta = self._delta(version)
@@ -139,8 +140,29 @@ class _Run:
             self.report(check.metadata_findings(self.side.table.metadata))
         if schema is not None:
             self.report(check.schema_findings(schema))
-        if rows and iceberg is not None and (is_own or is_last):
-            self._check_rows(delta, check, iceberg, schema)
+        if iceberg is not None and schema is not None:
+            self._with_rows.append(
+                SnapshotRows(
+                    version=version,
+                    snapshot_id=iceberg.snapshot_id,
+                    schema=schema,
+                    is_current=is_last,
+                )
+            )
+
+    def check_rows(self, check: RowCheck) -> None:
+        """Compare the rows of every version that has a snapshot.
+
+        The newest comes first: it has most of the files, so that an engine that reads whole
+        versions reads few of the others. What is found is told at the oldest version that has it.
+        """
+        for one in reversed(self._with_rows):
+            try:
+                findings = check.findings(self._delta(one.version), one)
+            except TwinlakeError as error:
+                self._unreadable(one.version, delta=error.what)
+                continue
+            self.findings.update((finding.key, finding) for finding in findings)
 
     def _check_id(self, delta: Snapshot, iceberg: IcebergVersion) -> None:
         """A snapshot has the id that its commit records, else the one of its version."""
@@ -207,70 +229,3 @@ class _Run:
     def _unreadable(self, version: int, *, delta: str = "", iceberg: str = "") -> None:
         found = Finding(version=version, what=Difference.UNREADABLE, delta=delta, iceberg=iceberg)
         self.report([found])
-
-    def _check_rows(
-        self, delta: Snapshot, check: VersionCheck, iceberg: IcebergVersion, schema: Any
-    ) -> None:
-        try:
-            tasks = self.side.tasks(iceberg.snapshot_id)
-        except Exception as error:
-            self._unreadable(delta.version, iceberg=f"{type(error).__name__}: {error}")
-            return
-        ours = self._hashed(
-            DeltaContent(delta.store),
-            {
-                path: (_delta_key(delta.metadata, path, add), (delta.metadata, add))
-                for path, add in check.adds.items()
-            },
-        )
-        theirs = self._hashed(
-            IcebergContent(self.side.table.metadata, self.side.table.io),
-            {
-                path: (_iceberg_key(schema, path, task), (schema, task))
-                for path, task in tasks.items()
-            },
-        )
-        for path in sorted(ours.keys() | theirs.keys()):
-            one, other = ours.get(path), theirs.get(path)
-            if one is None or other is None or one.problem or one != other:
-                self.report(
-                    [
-                        Finding(
-                            version=delta.version,
-                            what=Difference.ROWS,
-                            file=path,
-                            delta=str(one or "no such file"),
-                            iceberg=str(other or "no such file"),
-                        )
-                    ]
-                )
-
-    def _hashed(self, task: Any, wanted: Mapping[str, tuple[Hashable, Any]]) -> dict[str, Content]:
-        """The contents of files by path; each is read once, however many versions have it."""
-        new = {key: item for key, item in wanted.values() if key not in self._contents}
-        for key, content in zip(new, self.executor.map(task, new.values()), strict=True):
-            self._contents[key] = content
-            if isinstance(task, DeltaContent):
-                self.rows += content.rows
-        return {path: self._contents[key] for path, (key, _) in wanted.items()}
-
-
-def _delta_key(metadata: Metadata, path: str, add: AddFile) -> Hashable:
-    """All that the rows of a file on the Delta side depend on."""
-    return (
-        "delta",
-        path,
-        add.key,
-        metadata.schema_string,
-        metadata.column_mapping_mode,
-        tuple(metadata.partition_columns),
-        partition_zone(metadata),
-        frozenset(add.partition_values.items()),
-    )
-
-
-def _iceberg_key(schema: Any, path: str, task: FileScanTask) -> Hashable:
-    """The same for the Iceberg side, where a column that the file lacks is one of its partition."""
-    deletes = frozenset(one.file_path for one in task.delete_files)
-    # As text: not a number would not be found again.
-    return ("iceberg", path, deletes, schema.schema_id, repr(task.file.partition))

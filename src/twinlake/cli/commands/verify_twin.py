@@ -74,8 +74,8 @@ def _blocks(report: TwinReport, limit: int | None) -> list[Block]:
     span = f"{versions[0]} to {versions[-1]}" if versions else "none"
     facts = [
         ("location", report.location),
-        ("delta", f"version {report.delta_version}"),
-        ("iceberg", f"version {report.iceberg_version}"),
+        ("delta", f"version {report.delta_version}, read by {report.delta_reader}"),
+        ("iceberg", f"version {report.iceberg_version}, read by {report.iceberg_reader}"),
         ("compared", f"versions {span}, {counted(report.files, 'file')}"),
         *([("rows", str(report.rows))] if report.rows is not None else ()),
     ]
