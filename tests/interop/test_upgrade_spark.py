@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.iceberg_faces import as_text, iceberg_rows
+from tests.support.iceberg_readers import by_delta, by_iceberg, texts
 from twinlake import Table
 from twinlake.errors import CompatViolation
 from twinlake.schema import ColumnMappingMode, physical_name, walk_fields
 from twinlake.table.upgrading import upgrade_uniform
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -226,3 +231,62 @@ def test_uniform(delta_spark: SparkSession, tmp_path: Path) -> None:
     insert(delta_spark, path, 50, 51)
     assert Table.open(path).check("icebergCompatV2", files=True).ok
     assert upgrade_uniform(Table.open(path), 2, delta_spark).steps == ()
+
+
+LEGACY = {
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+}
+OLD_VALUES = """
+    id, DATE'1500-03-01' d, TIMESTAMP'1500-03-01 12:34:56.789012' t,
+    named_struct('d', DATE'0999-12-31', 't', TIMESTAMP'1890-01-01 00:00:00') s
+"""
+
+
+@contextlib.contextmanager
+def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session for the block."""
+    before = {key: spark.conf.get(key) for key in wanted}
+    for key, value in wanted.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.set(key, str(old))
+
+
+WAYS: dict[str, Callable[[Table, Any], Any]] = {
+    "strict": lambda table, spark: table.upgrade(STRICT, spark=spark),
+    "in place": lambda table, spark: table.upgrade(STRICT, in_place=True, spark=spark),
+    "uniform": lambda table, spark: upgrade_uniform(table, 2, spark),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
+def test_values_of_the_legacy_calendar_are_kept(
+    delta_spark: SparkSession, tmp_path: Path, stored: str, way: str
+) -> None:
+    """What Delta Spark reads in such files is what both sides read in those of the upgrade."""
+    path = tmp_path / "t"
+    columns = "id BIGINT, d DATE, t TIMESTAMP, s STRUCT<d: DATE, t: TIMESTAMP>"
+    create(delta_spark, path, NAME_MODE, columns=columns)
+    with settings(delta_spark, {**LEGACY, "spark.sql.parquet.outputTimestampType": stored}):
+        frame = delta_spark.range(0, 3, numPartitions=1).selectExpr(
+            *[part.strip() for part in re.split(r",(?![^(]*\))", OLD_VALUES)]
+        )
+        frame.write.format("delta").mode("append").save(str(path))
+    before = texts(by_delta(delta_spark, path, 1))
+    table = Table.open(path)
+    legacy_files = {add.path for add in table.snapshot.adds()}
+    assert not table.check("icebergCompatV2", files=True).ok
+    plan = WAYS[way](table, delta_spark)
+    assert plan.done, str(plan)
+    table = Table.open(path)
+    assert legacy_files.isdisjoint(add.path for add in table.snapshot.adds())
+    assert table.check("icebergCompatV2", files=True).ok
+    table.iceberg.sync()
+    assert texts(by_delta(delta_spark, path, table.version)) == before
+    assert texts(by_iceberg(delta_spark, path)) == before
+    assert as_text(iceberg_rows(path)) == before

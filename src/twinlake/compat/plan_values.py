@@ -114,8 +114,11 @@ class FileFacts:
     """Some of these violations, for the report."""
     untagged: int = 0
     """Fit files that do not say which version they were written for, where that is asked for."""
+    recast: int = 0
+    """Files of which only values break a rule: written again, their columns may stay as named."""
+    recast_size: int = 0
     misfits: tuple[str, ...] = ()
-    """Why files cannot stay as they are; only looked for where that is asked for."""
+    """Why other files cannot stay as they are; only looked for where that is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

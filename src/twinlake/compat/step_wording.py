@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from twinlake.compat.plan_values import Cost, Goal
     from twinlake.protocol import Metadata
 
-__all__ = ["convert_text", "drop_text", "switch_text"]
+__all__ = ["convert_text", "drop_text", "purge_text", "switch_text"]
 
 Texts = tuple[str, tuple[str, ...]]
 """What a step does, and the notes to it."""
@@ -73,6 +73,16 @@ def switch_text(before: Metadata, after: Metadata) -> Texts:
 
 def _field_keys(metadata: Metadata) -> set[str]:
     return {key for _, field in walk_fields(metadata.schema) for key in field.metadata}
+
+
+def purge_text(*, hides_rows: bool, recasts: bool) -> str:
+    """Writing files again whose columns keep their names: for which of the two reasons."""
+    named = [
+        *(["with hidden rows"] if hides_rows else ()),
+        *(["whose dates and timestamps Iceberg reads otherwise"] if recasts else ()),
+    ]
+    rest = ", without these rows" if hides_rows and not recasts else ""
+    return f"Write the files {' and those '.join(named)} again{rest}"
 
 
 def convert_text(before: Metadata, after: Metadata, goal: Goal, cost: Cost) -> Texts:

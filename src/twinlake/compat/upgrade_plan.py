@@ -24,7 +24,7 @@ from twinlake.compat.plan_values import (
 )
 from twinlake.compat.rule import Profile, Scope
 from twinlake.compat.stages import converted, promised, stripped, switched, with_uniform
-from twinlake.compat.step_wording import convert_text, drop_text, switch_text
+from twinlake.compat.step_wording import convert_text, drop_text, purge_text, switch_text
 from twinlake.compat.subject import State, Subject
 from twinlake.compat.target_metadata import lays_out_alike
 from twinlake.errors import UserError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from twinlake.compat.rule import Violation
     from twinlake.protocol import Metadata
 
-__all__ = ["ONLY_AT_CREATION", "plan_upgrade", "report_on"]
+__all__ = ["ONLY_AT_CREATION", "RULES_OF_VALUES", "plan_upgrade", "report_on"]
 
 ONLY_AT_CREATION: Final = frozenset({"IWC1-19"})
 """The kernel has no way to this promise for tables that exist; an upgrade is that way."""
@@ -51,6 +51,8 @@ _NOTHING: Final = HistoryFacts()
 _FEATURE_RULES: Final = ("-05", "-10", "-17")
 #: What a table has to have for Iceberg writers, flag or no flag: id mode and names by id.
 _LAYOUT_RULES: Final = ("-05", "-06")
+RULES_OF_VALUES: Final = ("-12", "-26")
+"""The rules about how files store values; to write a file again mends them, by whatever names."""
 
 
 def plan_upgrade(
@@ -186,6 +188,8 @@ class _Walk:
         mended = [rule for rule in broken if rule not in left]
         if step.kind is StepKind.CONVERT:
             mended += [rule for rule in self._files.broken if rule not in mended]
+        elif step.kind is StepKind.PURGE and self._files.recast:
+            mended += [r for r in self._files.broken if r.endswith(RULES_OF_VALUES)]
         self.steps.append(replace(step, why=tuple(sorted(mended))))
 
     def _broken(self) -> tuple[str, ...]:
@@ -202,16 +206,20 @@ class _Walk:
             self._take(step, self._became(after))
 
     def _purge(self) -> None:
-        """Hidden rows have to go; where files are converted anyway they go then."""
+        """What has to be written again before files stay; else they are converted with the rest."""
         files, goal = self._files, self._goal
-        if not self._hidden or goal.hides_rows or not self._stays():
+        vectors = 0 if goal.hides_rows or not self._hidden else files.vectors
+        if not (vectors or files.recast) or not self._stays():
             return
         step = Step(
             kind=StepKind.PURGE,
-            what="Write the files with hidden rows again, without these rows",
-            cost=Cost(files=files.vectors, size=files.vectors_size),
+            what=purge_text(hides_rows=bool(vectors), recasts=bool(files.recast)),
+            cost=Cost(
+                files=vectors + files.recast,
+                size=(files.vectors_size if vectors else 0) + files.recast_size,
+            ),
         )
-        self._take(step, self._state, hidden=0)
+        self._take(step, self._state, hidden=0 if vectors else self._hidden)
 
     def _stays(self) -> bool:
         """Whether files are asked to stay although their columns get other names."""

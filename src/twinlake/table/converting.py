@@ -76,8 +76,8 @@ class Conversion:
         self._described = described
 
     def purge(self, commit: Commit) -> None:
-        """Write the files with hidden rows again, under the metadata as it is."""
-        outcome = self._rewritten(self._snapshot.metadata, stale=())
+        """Write files again that may not stay as they are, under the metadata as it is."""
+        outcome = self._rewritten(self._snapshot.metadata, stale=self._survey.recast)
         if outcome is not None:
             operation = Operation(
                 name=OperationName.REORG, parameters={"predicate": [], "applyPurge": True}

@@ -12,6 +12,7 @@ from twinlake.compat import VERSION_TAG, FileFacts, HistoryFacts, Scope, State, 
 from twinlake.compat.rekeying import id_misfits
 from twinlake.compat.stages import as_written, converted, switched
 from twinlake.compat.target_metadata import lays_out_alike
+from twinlake.compat.upgrade_plan import RULES_OF_VALUES
 from twinlake.log import load_snapshot, read_commit
 from twinlake.protocol import PROTECTION_PROPERTY, property_value
 from twinlake.table.traces import leaves_trace
@@ -44,6 +45,8 @@ class FileSurvey:
     facts: FileFacts
     stale: frozenset[str]
     """Paths of the files that cannot stay under the metadata they shall have."""
+    recast: frozenset[str] = frozenset()
+    """Paths of those whose values alone break a rule."""
     untagged: frozenset[str] = frozenset()
     """Paths of those that can, and do not say for which version they were written."""
 
@@ -90,10 +93,13 @@ class Surveyor:
             found.judge(footers, state, goal)
         stale = set(found.stale)
         if not goal.hides_rows:
-            stale |= {add.path for add in adds if add.deletion_vector is not None}
+            stale.update(_hidden_paths(adds))
         misfits: list[str] = []
+        recast: set[str] = set()
         if not lays_out_alike(before, after):
             misfits = self._misfits(adds, before, after, found)
+            # Files with hidden rows are written again for that reason.
+            recast = found.recast if goal.hides_rows else found.recast - set(_hidden_paths(adds))
         tag = str(goal.base.version)
         asked = goal.uniform and goal.base.version >= TAGGED_FROM
         untagged = frozenset(
@@ -109,9 +115,12 @@ class Surveyor:
                 broken=found.broken,
                 examples=tuple(found.examples),
                 untagged=len(untagged),
+                recast=len(recast),
+                recast_size=sum(add.size for add in adds if add.path in recast),
                 misfits=tuple(misfits),
             ),
             stale=frozenset(stale),
+            recast=frozenset(recast),
             untagged=untagged,
         )
 
@@ -142,6 +151,10 @@ class Surveyor:
             yield [replace(self._footers[add.path], add=_unhidden(add)) for add in chunk]
 
 
+def _hidden_paths(adds: Sequence[AddFile]) -> Iterator[str]:
+    return (add.path for add in adds if add.deletion_vector is not None)
+
+
 def _unhidden(add: AddFile) -> AddFile:
     """The file as it would be without hidden rows, which are counted apart."""
     return add if add.deletion_vector is None else structs.replace(add, deletion_vector=None)
@@ -155,6 +168,7 @@ class _Findings:
         self.broken: dict[str, int] = {}
         self.examples: list[Violation] = []
         self.reasons: dict[str, str] = {}
+        self.recast: set[str] = set()
 
     def judge(self, footers: Sequence[FileFooter], state: State, goal: Goal) -> None:
         """A batch; where it has something wrong, file by file."""
@@ -165,7 +179,10 @@ class _Findings:
             if not found:
                 continue
             self.stale.add(footer.path)
-            self.reasons[footer.path] = found[0].message
+            if all(violation.rule.endswith(RULES_OF_VALUES) for violation in found):
+                self.recast.add(footer.path)
+            else:
+                self.reasons[footer.path] = found[0].message
             for rule in {violation.rule for violation in found}:
                 self.broken[rule] = self.broken.get(rule, 0) + 1
             if len(self.examples) < _EXAMPLES:

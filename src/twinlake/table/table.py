@@ -336,8 +336,9 @@ class Table(TableView):
         ``dry_run`` only tells the plan. In mode ``shared`` the table is laid out for Iceberg
         writers without the promise about them, so that Delta Spark can go on writing it. Files are
         written again by ``spark`` where they have to be; ``in_place`` leaves them as they are,
-        which takes field ids on every node of every footer. ``give_up`` names rules for writers
-        that may go: ``constraints``, ``invariants``, ``generatedColumns``, ``identityColumns``,
+        which takes field ids on every node of every footer; only files with hidden rows, INT96 or
+        values of the legacy calendar are written again. ``give_up`` names rules for writers that
+        may go: ``constraints``, ``invariants``, ``generatedColumns``, ``identityColumns``,
         ``defaults``. A plan that waits until history may be deleted is finished by running the
         same upgrade again.
         """
