@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.log import Snapshot
-    from twinlake.runtime import OffendingRows, Rewriter
+    from twinlake.runtime import ContentReader, OffendingRows, Rewriter
 
 __all__ = ["SparkEngine", "spark_engine"]
 
@@ -29,6 +29,13 @@ class SparkEngine:
         from twinlake.spark.upkeep.rewriting import SparkRewriter
 
         return SparkRewriter(self.spark)
+
+    @property
+    def contents(self) -> ContentReader:
+        """Hashes the rows of files, by whatever readers the session has."""
+        from twinlake.spark.reading.row_contents import SparkContents
+
+        return SparkContents(self.spark)
 
     def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> OffendingRows:
         """The rows for which the expression is not true; some of them where values are shown."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -31,8 +31,11 @@ _SETTINGS: Final = {
 
 
 @contextlib.contextmanager
-def local_session() -> Iterator[SparkSession]:
-    """A session that uses all cores of this machine; it is stopped at the end if it is new."""
+def local_session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session that uses all cores of this machine; it is stopped at the end if it is new.
+
+    ``settings`` come on top of its own, unless a session is already there.
+    """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise _missing("there is no Java", "Install Java 17 or 21, or set `JAVA_HOME`.")
     try:
@@ -47,7 +50,7 @@ def local_session() -> Iterator[SparkSession]:
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder.master("local[*]").appName("twinlake")
-    for key, value in _SETTINGS.items():
+    for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     session: SparkSession = _started(builder)
     try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["IcebergFile", "IcebergManifest", "IcebergSide", "IcebergVector", "IcebergVersion"]
 
 _VERSION = "delta-version"
+_UNKNOWN_TYPE = "Unsupported field type"
 _FILE_PATH = 2147483546
 """The id of the column of delete files that holds the path of the data file."""
 
@@ -107,7 +108,16 @@ class IcebergSide:
                 fields={"location": location},
             ) from error
         except Exception as error:
-            # Whatever it stumbles over, another reader would, too.
+            # Whatever it stumbles over, another reader would, too; but for types it does not know.
+            if _UNKNOWN_TYPE in str(error):
+                raise UserError(
+                    Code.INVALID_ARGUMENT,
+                    f"PyIceberg cannot open {location}/_iceberg.",
+                    why=f"it does not know a type of the table: {_unknown_type(str(error))}",
+                    fix="Read both sides by engines that know the type, such as Delta Spark and "
+                    "Iceberg Spark, or install a PyIceberg that does.",
+                    fields={"location": location},
+                ) from error
             raise CorruptTable(
                 Code.COMPAT,
                 f"PyIceberg cannot open {location}/_iceberg.",
@@ -243,6 +253,11 @@ def _file(entry: _Entry, columns: list[int]) -> IcebergFile:
         sequence_number=entry.sequence_number,
         first_row_id=entry.first_row_id,
     )
+
+
+def _unknown_type(text: str) -> str:
+    """The line of PyIceberg's message that names the type."""
+    return next(line.strip() for line in text.splitlines() if _UNKNOWN_TYPE in line)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

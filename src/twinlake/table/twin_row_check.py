@@ -34,6 +34,8 @@ __all__ = ["RowCheck", "SnapshotRows"]
 
 _NAME_MAPPING: Final = "schema.name-mapping.default"
 _LONGEST: Final = 300
+_NO_REASON: Final = "An error occurred while calling"
+"""How every message begins that comes out of a JVM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +195,10 @@ def _unreadable(snapshot: Snapshot, *, delta: str = "", iceberg: str = "") -> Fi
 
 
 def _told(error: Exception) -> str:
-    """The first line of what a reader says: an engine's goes on with the state of its machine."""
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first[:_LONGEST]}"
+    """The line of a reader's message that says why; an engine's goes on for pages."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    telling = next((line for line in lines if not line.startswith(_NO_REASON)), "")
+    return f"{type(error).__name__}: {telling.lstrip(': ')[:_LONGEST]}"
 
 
 def _package(name: str, shown: str = "") -> str:

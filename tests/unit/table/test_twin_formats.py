@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import V2, twin
+from tests.support.iceberg_faces import V2, V3, twin
 from tests.support.log_tables import commit, info
 from tests.unit.cli.running import run
 from tests.unit.iceberg.test_foreign_files import (
@@ -20,6 +20,7 @@ from tests.unit.iceberg.test_foreign_files import (
     without_top_ids,
 )
 from tests.unit.table.test_verify_twin import face, in_metadata, kinds, rewrite_avro
+from twinlake.errors import UserError
 from twinlake.iceberg import sync
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
@@ -157,7 +158,7 @@ def test_files_without_ids_need_a_name_mapping(tmp_path: Path) -> None:
 
 def nodes(kind: Struct, changes: Mapping[str, Any]) -> ParquetNode:
     """The footer's tree of a table ``a STRUCT<b>, l ARRAY, m MAP`` with other ids at some names."""
-    a, l, m = kind.fields
+    a, items, m = kind.fields
     assert isinstance(a.type, Struct)
 
     def leaf(name: str, number: int | None, key: str) -> ParquetNode:
@@ -176,10 +177,10 @@ def nodes(kind: Struct, changes: Mapping[str, Any]) -> ParquetNode:
                 name=physical_name(a), field_id=changes.get("a", field_id(a)), children=(b,)
             ),
             wrapped(
-                physical_name(l),
-                field_id(l),
+                physical_name(items),
+                field_id(items),
                 "l",
-                leaf("element", nested_ids(l)[f"{physical_name(l)}.element"], "l.element"),
+                leaf("element", nested_ids(items)[f"{physical_name(items)}.element"], "l.element"),
             ),
             wrapped(
                 physical_name(m),
@@ -308,3 +309,12 @@ def test_report_says_by_whom_each_side_was_read(tmp_path: Path) -> None:
     text = run("verify-twin", tmp_path, "--rows").stdout
     assert f"read by {report.delta_reader}" in text
     assert f"read by {report.iceberg_reader}" in text
+
+
+def test_a_type_that_pyiceberg_does_not_know_is_no_damage(tmp_path: Path) -> None:
+    table = twin(tmp_path, "id INT, v VARIANT", properties=V3)
+    sync(table.snapshot)
+    with pytest.raises(UserError) as refused:
+        verify_twin(table)
+    assert "variant" in refused.value.why
+    assert "Delete" not in refused.value.fix

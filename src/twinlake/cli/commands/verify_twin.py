@@ -24,7 +24,19 @@ __all__ = ["verify_twin"]
 
 @command()
 @click.option("--rows", is_flag=True, help="Read all rows on both sides and compare their hashes.")
-@click.option("--spark", is_flag=True, help="Start Spark and read rows there.")
+@click.option(
+    "--spark",
+    is_flag=True,
+    help="Start Spark and read rows there: by Delta Spark and Iceberg Spark where it has them.",
+)
+@click.option(
+    "--spark-option",
+    "settings",
+    type=PAIR,
+    multiple=True,
+    help="A setting of the Spark session, such as "
+    "spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0. Repeatable.",
+)
 @click.option(
     "--iceberg-option",
     "properties",
@@ -38,19 +50,21 @@ def verify_twin(
     place: Place,
     rows: bool,
     spark: bool,
+    settings: tuple[tuple[str, str], ...],
     properties: tuple[tuple[str, str], ...],
     limit: int | None,
 ) -> None:
     """Compare the Delta and the Iceberg side of a table.
 
     Reads the Delta log with twinlake and the Iceberg metadata with PyIceberg, at every version that
-    both keep, and compares files, counts, sizes, partitions, statistics and with --rows the rows.
-    Changes nothing. Exit status: 0 if both sides agree, 1 if they do not.
+    both keep, and compares files, counts, sizes, partitions, statistics and with --rows the rows,
+    and what readers make of each file by the formats. Says what read each side. Changes nothing.
+    Exit status: 0 if both sides agree, 1 if they do not.
     """
     from twinlake.table.verify_twin import verify_twin as verify
 
     table = place.open()
-    with _session(wanted=spark) as session:
+    with _session(dict(settings), wanted=spark) as session:
         report = verify(table, rows, session, properties=dict(properties))
     shown = shown_rows(limit, is_terminal=output.is_terminal)
     output.show(View(data=report.to_dict(), blocks=_blocks(report, shown)))
@@ -59,13 +73,13 @@ def verify_twin(
 
 
 @contextlib.contextmanager
-def _session(*, wanted: bool) -> Iterator[Any]:
+def _session(settings: dict[str, str], *, wanted: bool) -> Iterator[Any]:
     if not wanted:
         yield None
         return
     from twinlake.spark.local_session import local_session
 
-    with local_session() as spark:
+    with local_session(settings) as spark:
         yield spark
 
 
