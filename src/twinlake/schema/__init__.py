@@ -25,7 +25,6 @@ from twinlake.schema.checks import (
     schema_violations,
 )
 from twinlake.schema.ddl import (
-    char_lengths,
     parse_ddl,
     parse_field_ddl,
     parse_type,
@@ -228,7 +227,6 @@ __all__ = [
     "can_widen",
     "change_field",
     "change_type",
-    "char_lengths",
     "check_schema",
     "check_type_changes",
     "drop_column",

@@ -16,10 +16,10 @@ from twinlake.schema import (
     ColumnMappingMode,
     Map,
     Struct,
-    char_lengths,
     physical_name,
     render_path,
 )
+from twinlake.schema.ddl import char_lengths
 from twinlake.table.column_projection import projection_mismatches
 from twinlake.table.twin_report import Difference
 
