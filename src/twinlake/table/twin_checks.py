@@ -21,7 +21,7 @@ from twinlake.schema import (
     parse_partition_value,
     physical_name,
 )
-from twinlake.table.file_spelling import locations_listed_twice
+from twinlake.table.canonical_locations import locations_listed_twice
 from twinlake.table.twin_format_3 import compare_lineage, compare_next_row_id, compare_vectors
 from twinlake.table.twin_report import Difference, Finding
 from twinlake.table.twin_statistics import compare_statistics, read_statistics
@@ -55,16 +55,19 @@ class VersionCheck:
     def __init__(self, delta: Snapshot, iceberg: IcebergVersion | None, location: str) -> None:
         self._delta = delta
         self._iceberg = iceberg
-        listed = [(file_location(location, add.path), add) for add in delta.adds()]
-        self._twice = locations_listed_twice(path for path, _ in listed)
-        self.adds: dict[str, AddFile] = dict(listed)
+        self.adds: dict[str, AddFile] = {}
+        self._respelled: dict[str, list[str]] = {}
+        for add in delta.adds():
+            place = file_location(location, add.path)
+            if (known := self.adds.setdefault(place, add)) is not add:
+                self._respelled.setdefault(place, [known.path]).append(add.path)
 
     def findings(self) -> Iterator[Finding]:
         """Everything that differs."""
+        for path, spellings in self._respelled.items():
+            yield self._finding(Difference.FILE_TWICE, path, delta=" and ".join(spellings))
         listed = [f for m in self._manifests for f in m.files]
         files = {file.path: file for file in listed}
-        for path, count in self._twice.items():
-            yield self._finding(Difference.FILE_TWICE, path, delta=f"{count} times")
         for path, count in locations_listed_twice(file.path for file in listed).items():
             yield self._finding(Difference.FILE_TWICE, path, iceberg=f"{count} times")
         for path in sorted(self.adds.keys() - files.keys()):

@@ -14,7 +14,7 @@ from twinlake.errors import TwinlakeError
 from twinlake.iceberg.facts import file_location
 from twinlake.protocol import partition_zone
 from twinlake.schema import render_path
-from twinlake.table.file_spelling import canonical_location
+from twinlake.table.canonical_locations import canonical_location
 from twinlake.table.twin_formats import FooterCheck
 from twinlake.table.twin_report import Difference, Finding
 from twinlake.table.twin_rows import Content, DeltaContent, IcebergContent

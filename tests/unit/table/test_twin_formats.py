@@ -32,8 +32,8 @@ from twinlake.schema import (
     physical_name,
     render_schema,
 )
+from twinlake.table.canonical_locations import canonical_location, locations_listed_twice
 from twinlake.table.column_projection import projection_mismatches
-from twinlake.table.file_spelling import canonical_location, locations_listed_twice
 from twinlake.table.twin_report import Difference
 from twinlake.table.verify_twin import verify_twin
 

@@ -22,7 +22,7 @@ from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import java_class, quoted
 from twinlake.spark.worker_python import worker_errors
-from twinlake.table.file_spelling import canonical_location, location_of_url
+from twinlake.table.canonical_locations import canonical_location, location_of_url
 from twinlake.table.twin_rows import content_of
 
 if TYPE_CHECKING:
