@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +19,11 @@ from tests.unit.iceberg.test_foreign_files import (
     without_top_ids,
 )
 from tests.unit.table.test_verify_twin import face, in_metadata, kinds, rewrite_avro
+from twinlake import Table
 from twinlake.errors import UserError
 from twinlake.iceberg import sync
+from twinlake.log import CACHE
+from twinlake.log.names import commit_key
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     ParquetNode,
@@ -30,7 +32,6 @@ from twinlake.schema import (
     field_id,
     nested_ids,
     physical_name,
-    render_schema,
 )
 from twinlake.table.canonical_locations import canonical_location, locations_listed_twice
 from twinlake.table.column_projection import projection_mismatches
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from twinlake import Table
     from twinlake.table.twin_report import TwinReport
 
 SCHEMA = (
@@ -216,14 +216,22 @@ def test_ids_at_every_level(
 # CHAR
 
 
-def with_char(table: Table, spelled: str) -> Table:
-    """The table with a CHAR type on its last column, as Delta Spark writes it."""
-    *others, last = table.schema
-    sized = last.with_metadata(**{CHAR_VARCHAR_KEY: spelled})
-    schema = render_schema(Struct((*others, sized)))
-    metadata = replace(table.metadata, schema_string=schema)
-    commit(table.snapshot.store, table.version + 1, info(engine_info="twinlake/0"), metadata)
-    return table.refresh()
+def with_char(table: Table, folder: Path, spelled: str) -> Table:
+    """The table with a CHAR type on its last column from its first version on.
+
+    The log is changed after it was published: no commit and no conversion would take such a column.
+    """
+    first = folder / commit_key(0)
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    (metadata,) = (action["metaData"] for action in actions if "metaData" in action)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][-1]["metadata"][CHAR_VARCHAR_KEY] = spelled
+    metadata["schemaString"] = json.dumps(schema)
+    first.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    for checksum in first.parent.glob("*.crc"):
+        checksum.unlink()
+    CACHE.forget(table.snapshot.store.url)
+    return Table.open(folder, durable=False)
 
 
 @pytest.mark.parametrize(
@@ -252,12 +260,12 @@ def with_char(table: Table, spelled: str) -> Table:
 def test_char_values_that_are_not_padded(
     tmp_path: Path, kind: str, spelled: str, short: Any, padded: Any, column: str
 ) -> None:
-    table = with_char(twin(tmp_path, f"id INT, c {kind}"), spelled)
-    table = published(table, tmp_path, [{"id": 1, "c": padded}])
-    assert verify_twin(table, rows=True).agrees
+    table = published(twin(tmp_path, f"id INT, c {kind}"), tmp_path, [{"id": 1, "c": padded}])
     if column:
         table = published(table, tmp_path, [{"id": 2, "c": short}, {"id": 3, "c": padded}])
-        assert columns(verify_twin(table, rows=True)) == {(Difference.PADDING, column)}
+    report = verify_twin(with_char(table, tmp_path, spelled), rows=True)
+    assert columns(report) == ({(Difference.PADDING, column)} if column else set())
+    assert {finding.version for finding in report.findings} <= {2}
 
 
 # Spellings
