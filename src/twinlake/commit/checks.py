@@ -17,6 +17,7 @@ from twinlake.commit.row_tracking import (
     is_fresh,
     num_records,
 )
+from twinlake.commit.schema_check import new_schema_violations, schema_change
 from twinlake.commit.verdicts import named
 from twinlake.errors import (
     Code,
@@ -29,6 +30,7 @@ from twinlake.errors import (
     how_to_unset,
 )
 from twinlake.protocol import is_steering_key
+from twinlake.schema import schema_change_violations
 from twinlake.storage import check_log_path
 
 if TYPE_CHECKING:
@@ -55,6 +57,10 @@ class Draft:
     """System domains that this transaction may write."""
     evidence: Evidence = field(default_factory=Evidence)
     """The files that the table's promises about Iceberg are judged by."""
+    keeps_files: bool = False
+    """Whether the columns change under files that stay."""
+    waived_rules: frozenset[str] = frozenset()
+    """Rules about schema changes that the operation answers for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,10 @@ class Violation:
     code: Code = Code.COMMIT_INVALID
     delta_class: str | None = None
     fix: str = ""
+    path: str = ""
+    """The column, where it is about one."""
+    rule: str = ""
+    """The rule within the check, where it has several."""
     error: TwinlakeError | None = None
     """What to raise, where this is all that is wrong."""
 
@@ -358,6 +368,34 @@ def _promises(draft: Draft) -> Iterator[Violation]:
         )
 
 
+def _schema(draft: Draft) -> Iterator[Violation]:
+    for found in new_schema_violations(draft.change):
+        yield Violation(
+            message=str(found),
+            code=Code.SCHEMA_INVALID,
+            delta_class=found.delta_class,
+            path=found.path,
+            fix="Correct the columns named above.",
+        )
+
+
+def _schema_change(draft: Draft) -> Iterator[Violation]:
+    change = schema_change(draft.change)
+    if change is None or (draft.change.operation.is_replace and not draft.keeps_files):
+        return
+    for found in schema_change_violations(
+        change, keeps_files=draft.keeps_files, waived=draft.waived_rules
+    ):
+        yield Violation(
+            message=str(found),
+            code=Code.SCHEMA_EVOLUTION,
+            delta_class=found.rule.delta_class,
+            path=found.path,
+            rule=found.rule.id,
+            fix=found.rule.fix,
+        )
+
+
 CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-01", name="one of a kind", run=_single),
     CommitCheck(id="CMT-02", name="first version is complete", run=_first_version),
@@ -374,6 +412,8 @@ CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-13", name="row tracking is complete", run=_row_tracking),
     CommitCheck(id="CMT-14", name="every action can be read again", run=_readable),
     CommitCheck(id="CMT-15", name="promises about Iceberg are kept", run=_promises),
+    CommitCheck(id="CMT-16", name="the schema is valid", run=_schema),
+    CommitCheck(id="CMT-17", name="the columns still fit the files", run=_schema_change),
 )
 """Every check, in the order its findings are reported."""
 
@@ -401,7 +441,13 @@ def _error(draft: Draft, found: list[tuple[str, Violation]]) -> TwinlakeError:
         fields={
             **{k: v for _, one in found if one.error for k, v in one.error.fields.items()},
             "violations": [
-                {"check": check, "message": violation.message, "code": str(violation.code)}
+                {
+                    "check": check,
+                    "message": violation.message,
+                    "code": str(violation.code),
+                    **({"path": violation.path} if violation.path else {}),
+                    **({"rule": violation.rule} if violation.rule else {}),
+                }
                 for check, violation in found
             ],
         },

@@ -76,6 +76,8 @@ class CommitOptions:
 
     Otherwise their footers are read where the table makes promises about Iceberg.
     """
+    waived_rules: frozenset[str] = frozenset()
+    """Rules about schema changes that are not asked: the operation knows that its files fit."""
     rules: tuple[ConflictRule, ...] = RULES
     context: Context = field(default_factory=client_context)
     max_attempts: int = 10_000

@@ -21,6 +21,7 @@ from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, ru
 from twinlake.commit.publish import Lost, publish
 from twinlake.commit.readset import ReadSet
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN, mark_of
+from twinlake.commit.schema_check import keeps_files
 from twinlake.commit.settings import AlreadyCommitted, CommitOptions, CommitResult, engine_info
 from twinlake.commit.summary import Winner, summarize
 from twinlake.commit.timestamps import ENABLED as TIMESTAMPS
@@ -351,7 +352,9 @@ class Transaction:
     def _draft(self, change: Change, current: Snapshot | None) -> Draft:
         live: dict[str, FileKey] = {}
         untracked = 0
+        kept = False
         if current is not None:
+            kept = keeps_files(change, current)
             if _may_be_live(change):
                 found = current.live_files(change.summary.added_paths)
                 live = {path: add.key for path, add in found.items()}
@@ -365,6 +368,8 @@ class Transaction:
             untracked_files=untracked,
             system_domains=self._options.system_domains,
             evidence=self._witness.evidence(change, current, live),
+            keeps_files=kept,
+            waived_rules=self._options.waived_rules,
         )
 
     def _assemble(self, change: Change, txn_id: str) -> Body:

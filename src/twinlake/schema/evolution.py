@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from twinlake.errors import Code, UserError, how_to_set
+from twinlake.schema.evolution_rules import SchemaChange, schema_change_violations
 from twinlake.schema.mapping import ColumnMappingMode
 from twinlake.schema.metadata_keys import COMMENT_KEY
 from twinlake.schema.paths import (
@@ -45,12 +46,10 @@ def add_column(
     parent: ColumnPath = (),
     first: bool = False,
     after: str | None = None,
-    allow_required: bool = False,
 ) -> Struct:
     """The schema with a column added, at the end unless told otherwise.
 
-    ``parent`` may lead into array elements and map values. A required column is only possible
-    where there are no rows (``allow_required``).
+    ``parent`` may lead into array elements and map values.
 
     >>> from twinlake.schema import parse_ddl, parse_field_ddl, render_ddl
     >>> where, column = parse_field_ddl("m.value.w INT")
@@ -58,20 +57,17 @@ def add_column(
     'm MAP<STRING, STRUCT<n: INT, w: INT>>'
     """
     path = (*parent, field.name)
-    if not field.nullable and not allow_required:
-        _refuse(
-            path,
-            f"Cannot add the required column {render_path(path)}.",
-            why="Existing rows would have no value for it.",
-            fix="Add it without NOT NULL.",
-        )
 
     def insert(kind: DataType) -> DataType:
         struct = _struct_at(kind, parent, path)
         _check_free(struct, field.name, path)
         return _placed(struct.fields, field, parent, first=first, after=after)
 
-    return _as_struct(change_type(schema, parent, insert))
+    return _allowed(
+        schema,
+        _as_struct(change_type(schema, parent, insert)),
+        f"Cannot add the required column {render_path(path)}.",
+    )
 
 
 def drop_column(
@@ -166,32 +162,24 @@ def set_nullable(schema: Struct, path: ColumnPath, nullable: bool) -> Struct:
     resolved = resolve_path(schema, path)
     shown = render_path(resolved)
     parent = type_at(schema, resolved[:-1])
-    if not nullable:
-        _refuse(
-            resolved,
-            f"Cannot make {shown} required.",
-            why="Existing rows may hold nulls, and nothing has looked at them.",
-            fix=f'Add a CHECK constraint instead: `Table.add_constraint(NAME, "{shown} IS '
-            'NOT NULL", spark=spark)`.',
-            delta_class="DELTA_ALTER_TABLE_CHANGE_COL_NOT_SUPPORTED",
-        )
     match parent:
         case Array():
-            return _as_struct(
-                change_type(schema, resolved[:-1], lambda _: replace(parent, contains_null=True))
+            changed: DataType = change_type(
+                schema, resolved[:-1], lambda _: replace(parent, contains_null=nullable)
             )
         case Map() if resolved[-1] == "value":
-            return _as_struct(
-                change_type(
-                    schema, resolved[:-1], lambda _: replace(parent, value_contains_null=True)
-                )
+            changed = change_type(
+                schema, resolved[:-1], lambda _: replace(parent, value_contains_null=nullable)
             )
         case Map():
-            return _refuse(
+            _refuse(
                 resolved, f"{shown} cannot hold nulls.", why="Map keys never do.", fix="Leave it."
             )
         case _:
-            return change_field(schema, resolved, lambda field: replace(field, nullable=True))
+            changed = change_field(
+                schema, resolved, lambda field: replace(field, nullable=nullable)
+            )
+    return _allowed(schema, _as_struct(changed), f"Cannot make {shown} required.")
 
 
 def set_comment(schema: Struct, path: ColumnPath, comment: str | None) -> Struct:
@@ -232,6 +220,23 @@ def widen_column(
     change = TypeChange(from_type=old, to_type=kind, field_path=resolved[len(owner) :])
     widened = _as_struct(change_type(schema, resolved, lambda _: kind))
     return change_field(widened, owner, lambda field: with_type_change(field, change))
+
+
+def _allowed(before: Struct, after: Struct, what: str) -> Struct:
+    """``after``, if the rules about tables with files allow the change; here names stay."""
+    for violation in schema_change_violations(
+        SchemaChange(before=before, after=after, widens=True)
+    ):
+        raise UserError(
+            Code.SCHEMA_EVOLUTION,
+            what,
+            why=f"{violation}.",
+            fix=violation.fix,
+            rule=violation.rule.id,
+            delta_class=violation.rule.delta_class,
+            fields={"path": violation.path},
+        )
+    return after
 
 
 def _nearest_field(schema: Struct, path: ColumnPath) -> ColumnPath:

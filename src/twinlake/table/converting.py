@@ -38,6 +38,8 @@ __all__ = ["UPGRADE_UNIFORM", "Conversion"]
 UPGRADE_UNIFORM: Final = "REORG TABLE UPGRADE UNIFORM"
 _LISTS: Final = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}
 _CLUSTERING: Final = "delta.clustering"
+_IN_PLACE: Final = frozenset({"SCH-01", "SCH-03", "SCH-04", "SCH-05"})
+"""Files that stay were found to have the new ids in their footers, and are read by those."""
 
 
 class Commit(Protocol):
@@ -108,6 +110,7 @@ class Conversion:
             others=(*changes, *self._listed(before, after, alike=alike)),
             # Files and metadata must fit each other: one that comes in now must not pass.
             reads_table=bool(changes),
+            waived_rules=_IN_PLACE if self._goal.in_place else frozenset(),
         )
 
     def _stated(self, metadata: Metadata) -> Metadata:
@@ -159,12 +162,19 @@ class Conversion:
         *,
         others: Iterable[Action] = (),
         reads_table: bool = False,
+        waived_rules: frozenset[str] = frozenset(),
     ) -> None:
         from twinlake.table.rewriting import discard
 
         domains = frozenset({_CLUSTERING})
         if outcome is None:
-            commit(operation, *others, reads_table=reads_table, system_domains=domains)
+            commit(
+                operation,
+                *others,
+                reads_table=reads_table,
+                system_domains=domains,
+                waived_rules=waived_rules,
+            )
             return
         try:
             commit(
@@ -175,6 +185,7 @@ class Conversion:
                 reads=outcome.reads.files,
                 reads_table=reads_table,
                 system_domains=domains,
+                waived_rules=waived_rules,
                 tags=outcome.tags,
             )
         except CommitUnknown:

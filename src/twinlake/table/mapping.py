@@ -16,6 +16,7 @@ from twinlake.protocol import PROTECTION_PROPERTY
 from twinlake.schema import (
     ID_KEY,
     MAX_COLUMN_ID_KEY,
+    MODE_CHANGES,
     MODE_KEY,
     NESTED_IDS_KEY,
     PHYSICAL_NAME_KEY,
@@ -46,10 +47,6 @@ _KEPT: Final = {
     PROTECTION_PROPERTY: "dropping a feature sets it, and cleanup would delete what it protects",
 }
 _MAPPING_KEYS: Final = (ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY)
-_LEGAL: Final = frozenset(
-    {(mode, mode) for mode in ColumnMappingMode}
-    | {(ColumnMappingMode.NONE, ColumnMappingMode.NAME)}
-)
 
 
 def refuse_kept_properties(keys: Iterable[str]) -> None:
@@ -70,7 +67,7 @@ def mapped(before: Metadata | None, after: Metadata, ids: Ids) -> Metadata:
     """``after`` with ids and physical names on every column, as its mode asks."""
     mode = after.column_mapping_mode
     old = before.column_mapping_mode if before is not None else mode
-    if (old, mode) not in _LEGAL:
+    if (old, mode) not in MODE_CHANGES:
         raise UserError(
             Code.PROPERTY_INVALID,
             f"The column mapping mode cannot go from {old} to {mode}.",

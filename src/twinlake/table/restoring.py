@@ -15,6 +15,7 @@ from twinlake.commit.plans import plan_restore
 from twinlake.log import adds_from
 from twinlake.protocol import PROTECTION_PROPERTY, property_value
 from twinlake.schema import (
+    FILE_RULES,
     IDENTITY_HIGH_WATER_MARK_KEY,
     IDENTITY_STEP_KEY,
     MAX_COLUMN_ID_KEY,
@@ -72,6 +73,8 @@ def restore_snapshot(
         # Files that somebody appends meanwhile are none of the version that is asked for.
         isolation=IsolationLevel.SERIALIZABLE,
         system_domains=frozenset(_RESTORED_DOMAINS),
+        # All files that stay or come were written for the schema that comes back, or before it.
+        waived_rules=FILE_RULES,
     )
     transaction = Transaction(current, operation, runtime, hooks, options=options)
     transaction.record_whole_table()

@@ -231,8 +231,10 @@ def test_draft_is_refused(case: Case) -> None:
 
 
 def test_every_check_has_a_case() -> None:
-    # CMT-15 raises an error of its own kind and has a module of its own.
-    assert {case.check for case in CASES} | {"CMT-15"} == {check.id for check in CHECKS}
+    # CMT-15 raises an error of its own kind; the last two have rules of their own. Each has a
+    # module of its own.
+    others = {"CMT-15", "CMT-16", "CMT-17"}
+    assert {case.check for case in CASES} | others == {check.id for check in CHECKS}
 
 
 GOOD = {
