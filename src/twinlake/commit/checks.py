@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import AddCDCFile, AddFile, action_name, check_readable
 from twinlake.commit.compat_check import Evidence, compat_refusal
+from twinlake.commit.file_checks import unparsable_partition_values, unparsable_statistics
 from twinlake.commit.row_tracking import (
     assigns_row_ids,
     is_fresh,
@@ -61,6 +62,8 @@ class Draft:
     """Whether the columns change under files that stay."""
     waived_rules: frozenset[str] = frozenset()
     """Rules about schema changes that the operation answers for."""
+    trusted_files: bool = False
+    """Whether our own writers made the added files that are not live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class Violation:
     delta_class: str | None = None
     fix: str = ""
     path: str = ""
-    """The column, where it is about one."""
+    """The column or the file, where it is about one."""
     rule: str = ""
     """The rule within the check, where it has several."""
     error: TwinlakeError | None = None
@@ -368,6 +371,33 @@ def _promises(draft: Draft) -> Iterator[Violation]:
         )
 
 
+def _parsable_statistics(draft: Draft) -> Iterator[Violation]:
+    if draft.trusted_files:
+        return
+    # What is in the table already came past us; committing it again makes nothing worse.
+    new = (add for add in draft.change.summary.adds if add.path not in draft.live)
+    for path, why in unparsable_statistics(new):
+        yield Violation(
+            message=f"the statistics of file {path} are no JSON object that can be read ({why})",
+            path=path,
+            fix="Give the file statistics as an object, or none.",
+        )
+
+
+def _parsable_partition_values(draft: Draft) -> Iterator[Violation]:
+    summary = draft.change.summary
+    if draft.trusted_files:
+        return
+    new = [*(add for add in summary.adds if add.path not in draft.live), *summary.changes]
+    for name, kind, value, path in unparsable_partition_values(new, draft.change.metadata):
+        yield Violation(
+            message=f"{value[:100]!r} is no value of partition column {name} of type {kind} "
+            f"(file {path})",
+            path=path,
+            fix="Give every partition value as the Delta protocol spells its type.",
+        )
+
+
 def _schema(draft: Draft) -> Iterator[Violation]:
     for found in new_schema_violations(draft.change):
         yield Violation(
@@ -414,6 +444,8 @@ CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-15", name="promises about Iceberg are kept", run=_promises),
     CommitCheck(id="CMT-16", name="the schema is valid", run=_schema),
     CommitCheck(id="CMT-17", name="the columns still fit the files", run=_schema_change),
+    CommitCheck(id="CMT-18", name="statistics can be parsed", run=_parsable_statistics),
+    CommitCheck(id="CMT-19", name="partition values can be parsed", run=_parsable_partition_values),
 )
 """Every check, in the order its findings are reported."""
 

@@ -370,6 +370,7 @@ class Transaction:
             evidence=self._witness.evidence(change, current, live),
             keeps_files=kept,
             waived_rules=self._options.waived_rules,
+            trusted_files=self._options.trusted_files,
         )
 
     def _assemble(self, change: Change, txn_id: str) -> Body:

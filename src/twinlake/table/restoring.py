@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import DomainMetadata
-from twinlake.commit import CommitOptions, IsolationLevel, Operation, OperationName, Transaction
+from twinlake.commit import (
+    CHECKS,
+    CommitOptions,
+    IsolationLevel,
+    Operation,
+    OperationName,
+    Transaction,
+)
 from twinlake.commit.plans import plan_restore
 from twinlake.log import adds_from
 from twinlake.protocol import PROTECTION_PROPERTY, property_value
@@ -42,6 +49,8 @@ __all__ = ["restore_snapshot", "restored_metadata"]
 
 _RESTORED_DOMAINS: Final = (CLUSTERING_DOMAIN,)
 """Domains that describe the files and go back with them; others belong to whoever wrote them."""
+_CHECKS: Final = tuple(check for check in CHECKS if check.id not in {"CMT-18", "CMT-19"})
+"""What files say of themselves is as it was: a version that was there can be had again."""
 
 
 def restore_snapshot(
@@ -75,6 +84,7 @@ def restore_snapshot(
         system_domains=frozenset(_RESTORED_DOMAINS),
         # All files that stay or come were written for the schema that comes back, or before it.
         waived_rules=FILE_RULES,
+        checks=_CHECKS,
     )
     transaction = Transaction(current, operation, runtime, hooks, options=options)
     transaction.record_whole_table()

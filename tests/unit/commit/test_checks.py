@@ -26,6 +26,12 @@ def mapped() -> Metadata:
     return replace(metadata({"delta.columnMapping.mode": "name"}, parts=["p"]), schema_string=text)
 
 
+def partitioned(kind: str) -> Metadata:
+    plain = metadata(parts=["p"])
+    text = plain.schema_string.replace('"type": "string"', f'"type": "{kind}"')
+    return replace(plain, schema_string=text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     id: str
@@ -48,6 +54,47 @@ def case(
 
 
 CASES = [
+    *(
+        case(
+            f"statistics-{name}",
+            "CMT-18",
+            change(add("f", stats=text), on=PLAIN),
+            "the statistics of file f",
+        )
+        for name, text in {
+            "null": "null",
+            "list": "[]",
+            "text": '"{}"',
+            "number": "5",
+            "cut": '{"numRecords":1',
+            "two": '{"numRecords":1}{"numRecords":2}',
+            "not-json": "nonsense",
+            "count-as-text": '{"numRecords":"1"}',
+            "count-as-fraction": '{"numRecords":1.5}',
+            "count-negative": '{"numRecords":-1}',
+            "bounds-as-list": '{"minValues":[]}',
+            "nulls-as-number": '{"nullCount":0}',
+            "tight-as-text": '{"tightBounds":"true"}',
+            "deep": "[" * 100_000,
+        }.items()
+    ),
+    *(
+        case(
+            f"partition-{kind}-{text}",
+            "CMT-19",
+            change(add("f", partition_values={"p": text}), on=base(meta=partitioned(kind))),
+            f"{text!r} is no value of partition column p",
+        )
+        for kind, text in [
+            ("integer", "x"),
+            ("byte", "200"),
+            ("date", "2024-13-01"),
+            ("boolean", "yes"),
+            ("timestamp", "noon"),
+            ("decimal(3,1)", "1000"),
+            ("double", "1,5"),
+        ]
+    ),
     case("two-metadata", "CMT-01", change(metadata(), metadata(), on=PLAIN), "2 metaData"),
     case("two-protocols", "CMT-01", change(Protocol(1, 2), Protocol(1, 2), on=PLAIN), "2 protocol"),
     case(
@@ -139,7 +186,7 @@ CASES = [
         change(
             add("f", rows=None),
             add("g", stats="{}"),
-            add("h", stats="nonsense"),
+            add("h", stats='{"numRecords":null}'),
             on=base(meta=metadata(), protocol=features("rowTracking", "domainMetadata")),
         ),
         "3 files: f, g, h",
@@ -231,13 +278,32 @@ def test_draft_is_refused(case: Case) -> None:
 
 
 def test_every_check_has_a_case() -> None:
-    # CMT-15 raises an error of its own kind; the last two have rules of their own. Each has a
+    # CMT-15 raises an error of its own kind, the others have rules of their own; each has a
     # module of its own.
     others = {"CMT-15", "CMT-16", "CMT-17"}
     assert {case.check for case in CASES} | others == {check.id for check in CHECKS}
 
 
 GOOD = {
+    "statistics-absent": Draft(change=change(add("f", stats=None), on=PLAIN)),
+    "statistics-nested": Draft(
+        change=change(add("f", stats='{"minValues":{"s":{"a":1}},"more":[1]}'), on=PLAIN)
+    ),
+    "statistics-of-a-live-file": Draft(
+        change=change(add("f", stats="null"), on=PLAIN), live={"f": ("f", None)}
+    ),
+    "partition-of-its-type": Draft(
+        change=change(
+            add("f", partition_values={"p": "2024-02-29"}), on=base(meta=partitioned("date"))
+        )
+    ),
+    "partition-empty": Draft(
+        change=change(add("f", partition_values={"p": ""}), on=base(meta=partitioned("integer")))
+    ),
+    "partition-of-a-live-file": Draft(
+        change=change(add("f", partition_values={"p": "x"}), on=base(meta=partitioned("integer"))),
+        live={"f": ("f", None)},
+    ),
     "append": Draft(change=change(add("f", "a"))),
     "vector-update": Draft(
         change=change(remove("f"), add("f", deletion_vector=dv("d")), on=DVS),
