@@ -149,7 +149,7 @@ def test_row_ids_of_racing_appends_never_overlap(commits: list[list[int]]) -> No
         winners.append(Winner(version=body.version, actions=body.actions))
         assert body.row_id_mark == sum(sum(c) for c in commits[: number + 1]) - 1
         stated = winners[-1].summary.domains
-        assert all(mark_of(d) == body.row_id_mark for d in stated)
+        assert all(mark_of([d]) == body.row_id_mark for d in stated)
     ids = [i for first, n in taken for i in range(first, first + n)]
     assert len(ids) == len(set(ids))
 

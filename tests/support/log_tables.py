@@ -142,7 +142,9 @@ def sample_log(store: Store, protocol: Protocol = V2_PROTOCOL, **configuration: 
         info("UPDATE"),
         add("odd%20name.parquet", 50, dv=3, tags={"k": "v", "none": None}, base_row_id=7),
         add("bare.parquet", 51, stats=None, clustering_provider="liquid"),
-        DomainMetadata(domain="delta.clustering", configuration="{}", removed=False),
+        DomainMetadata(
+            domain="delta.clustering", configuration='{"clusteringColumns":[]}', removed=False
+        ),
         DomainMetadata(domain="mine", configuration='{"a":1}', removed=False),
         DomainMetadata(domain="gone", configuration="", removed=True),
     )

@@ -11,6 +11,12 @@ from twinlake.actions.codec import (
     encode_action,
     encode_lines,
 )
+from twinlake.actions.domains import (
+    clustering_action,
+    find_clustering,
+    find_row_tracking,
+    row_tracking_action,
+)
 from twinlake.actions.files import (
     AddCDCFile,
     AddFile,
@@ -46,9 +52,13 @@ __all__ = [
     "UnknownAction",
     "action_name",
     "check_readable",
+    "clustering_action",
     "decode_action",
     "decode_lines",
     "decode_whole_commit",
     "encode_action",
     "encode_lines",
+    "find_clustering",
+    "find_row_tracking",
+    "row_tracking_action",
 ]

@@ -388,7 +388,8 @@ def _parsable_partition_values(draft: Draft) -> Iterator[Violation]:
     summary = draft.change.summary
     if draft.trusted_files:
         return
-    new = [*(add for add in summary.adds if add.path not in draft.live), *summary.changes]
+    new: list[AddFile | AddCDCFile] = [add for add in summary.adds if add.path not in draft.live]
+    new.extend(summary.changes)
     for name, kind, value, path in unparsable_partition_values(new, draft.change.metadata):
         yield Violation(
             message=f"{value[:100]!r} is no value of partition column {name} of type {kind} "

@@ -150,7 +150,7 @@ def _row_tracking(ours: Change, winner: Winner, _ctx: Context) -> Verdict:
     notes = []
     domain = next((d for d in winner.summary.domains if d.domain == ROW_TRACKING_DOMAIN), None)
     if domain is not None:
-        base["row_id_mark"] = mark_of(domain)
+        base["row_id_mark"] = mark_of([domain])
         notes.append(f"row ids start after {base['row_id_mark']}")
     if not ours.operation.is_backfill:
         return Rebase(note=notes[0], base=base) if notes else None

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from twinlake.actions import AddFile, DomainMetadata
-from twinlake.errors import Code, CorruptTable, how_to_restore
-from twinlake.protocol import Long
+from twinlake.actions import AddFile, DomainMetadata, find_row_tracking, row_tracking_action
+from twinlake.protocol import NO_MARK, ROW_TRACKING_DOMAIN, RowTracking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,22 +29,14 @@ __all__ = [
     "num_records",
 ]
 
-ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 PRESERVED_TAG: Final = "delta.rowTracking.preserved"
-NO_MARK: Final = -1
-"""The mark of a table that never handed out an id."""
 
 _FEATURE: Final = "rowTracking"
 _SUSPENDED: Final = "delta.rowTrackingSuspended"
-_MARK: Final = "rowIdHighWaterMark"
 
 
 class _Stats(msgspec.Struct, rename="camel"):
     num_records: int | None = None
-
-
-class _Mark(msgspec.Struct):
-    mark: Long = msgspec.field(name=_MARK)
 
 
 _STATS: Final = msgspec.json.Decoder(_Stats)
@@ -67,24 +58,10 @@ def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
     return protocol.is_supported(_FEATURE) and not metadata.flag(_SUSPENDED)
 
 
-def mark_of(domain: DomainMetadata | None) -> int:
-    """The highest id handed out so far, as the ``delta.rowTracking`` domain states it.
-
-    Raises:
-        CorruptTable: it cannot be read; starting again from 0 would hand out ids twice.
-    """
-    if domain is None or domain.removed:
-        return NO_MARK
-    try:
-        return msgspec.json.decode(domain.configuration, type=_Mark).mark
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise CorruptTable(
-            Code.LOG_CORRUPT,
-            f"The {ROW_TRACKING_DOMAIN} domain states no row id mark.",
-            why=str(error) or type(error).__name__,
-            fix=f"Run {how_to_restore()} with an earlier version.",
-            fields={"domain": ROW_TRACKING_DOMAIN},
-        ) from error
+def mark_of(domains: Iterable[DomainMetadata]) -> int:
+    """The highest id handed out so far, as the domains of a table or a commit state it."""
+    found = find_row_tracking(domains)
+    return NO_MARK if found is None else found.high_water_mark
 
 
 def is_fresh(add: AddFile, mark: int) -> bool:
@@ -116,11 +93,11 @@ def assign_row_ids(
     given = _given_domain(out)
     if given is not None and given.removed:
         return out, mark
-    stated = max(grown, mark_of(given))
+    stated = max(grown, mark_of([given] if given is not None else []))
     if given is not None:
         out.remove(given)
     if stated > mark:
-        out.append(_domain(stated))
+        out.append(row_tracking_action(RowTracking(stated)))
     return out, stated
 
 
@@ -129,8 +106,3 @@ def _given_domain(actions: Iterable[Action]) -> DomainMetadata | None:
         if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN:
             return action
     return None
-
-
-def _domain(mark: int) -> DomainMetadata:
-    text = msgspec.json.encode({_MARK: mark}).decode()
-    return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=False)

@@ -20,7 +20,7 @@ from twinlake.commit.grounds import missed_winner
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
 from twinlake.commit.publish import Lost, publish
 from twinlake.commit.readset import ReadSet
-from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN, mark_of
+from twinlake.commit.row_tracking import mark_of
 from twinlake.commit.schema_check import keeps_files
 from twinlake.commit.settings import AlreadyCommitted, CommitOptions, CommitResult, engine_info
 from twinlake.commit.summary import Winner, summarize
@@ -325,7 +325,7 @@ class Transaction:
             version=snapshot.version,
             protocol=snapshot.protocol,
             metadata=snapshot.metadata,
-            row_id_mark=mark_of(snapshot.domains.get(ROW_TRACKING_DOMAIN)),
+            row_id_mark=mark_of(snapshot.domains.values()),
             # The file's time costs a request and only matters when timestamps are switched on.
             timestamp_ms=snapshot.timestamp_ms if stamped or turns_on else None,
         )

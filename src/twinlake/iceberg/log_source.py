@@ -6,18 +6,31 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from twinlake.actions import AddFile, CommitInfo, DomainMetadata, Metadata, RemoveFile
-from twinlake.errors import Code, CompatViolation, StorageError, TwinlakeError, how_to_upgrade
+from twinlake.actions import (
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    RemoveFile,
+    find_clustering,
+    find_row_tracking,
+)
+from twinlake.errors import (
+    Code,
+    CompatViolation,
+    CorruptTable,
+    StorageError,
+    TwinlakeError,
+    how_to_upgrade,
+)
 from twinlake.iceberg.facts import Commit, layout_of
 from twinlake.iceberg.foreign_files import ForeignFiles, is_judged, unjudged_paths
 from twinlake.iceberg.guessed_zones import GuessedZones
 from twinlake.iceberg.operations import FileChanges, file_changes
 from twinlake.iceberg.rereading import rereads_partitions, told_anew
 from twinlake.iceberg.snapshot_ids import recorded_id
-from twinlake.iceberg.sort_orders import clustering_paths
 from twinlake.log import commit_key, load_snapshot, read_commit, readable_commits
+from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,13 +40,11 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.log.timestamps import CommitTimes
     from twinlake.runtime import Executor
-    from twinlake.schema import ColumnPath
     from twinlake.storage import ObjectMeta
 
 __all__ = ["LogGap", "LogSource", "Version"]
 
 
-_ROW_TRACKING: Final = "delta.rowTracking"
 _PROMISES: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (1, 2, 3))
 
 
@@ -123,11 +134,13 @@ class LogSource:
         return any(isinstance(a, AddFile | RemoveFile) for a in self._read(version))
 
     def past(self, problem: TwinlakeError, after: int) -> int:
-        """The commit after a version from which on the files that a problem names are in order.
+        """The commit after a version from which on what a problem names is in order.
 
         Raises:
-            TwinlakeError: ``problem``, if one of them is as it was in the newest version.
+            TwinlakeError: ``problem``, if it is as it was in the newest version.
         """
+        if "domain" in problem.fields:
+            return self._past_domain(problem, after)
         left = set(problem.fields.get("paths") or (problem.fields.get("path"),))
         layout = layout_of(self._snapshot.metadata, self._location)
         mended = None
@@ -146,6 +159,20 @@ class LogSource:
                 return mended
         raise problem
 
+    def _past_domain(self, problem: TwinlakeError, after: int) -> int:
+        mended = None
+        for version in range(self.version, after, -1):
+            state = self._at(version)
+            try:
+                _clustering(state.domains.values()).physical_paths(state.metadata)
+                _row_id_mark(state.domains.values())
+            except CorruptTable:
+                break
+            mended = version
+        if mended is None:
+            raise problem
+        return mended
+
     def mark(self, version: int) -> str:
         """What tells the commit of a version from another under its number; empty without one."""
         found = self._head(version)
@@ -162,7 +189,7 @@ class LogSource:
             changes=FileChanges(data_changes=frozenset({True})),
             engine=_engine(info),
             row_id_mark=_row_id_mark(snapshot.domains.values()),
-            clustering=clustering_paths(snapshot.domains.values()) or (),
+            clustering=_clustering(snapshot.domains.values()).physical_paths(snapshot.metadata),
             snapshot_id=recorded_id(snapshot.metadata.id, info),
         )
         self._judge_all(snapshot)
@@ -194,8 +221,7 @@ class LogSource:
                 if (problem := self._problem(found)) is not None:
                     raise LogGap(f"version {number} has no Iceberg form: {problem.what}")
             domains = [a for a in actions if isinstance(a, DomainMetadata)]
-            if (own := clustering_paths(domains)) is not None:
-                clustering = own
+            clustering = find_clustering(domains) or clustering
             layout = layout_of(metadata, self._location)
             stamp = self._timestamp(number, metadata, info)
             changes = self._changes(number, actions, (before, layout), stamp)
@@ -208,7 +234,7 @@ class LogSource:
                 changes=changes,
                 engine=_engine(info),
                 row_id_mark=_row_id_mark(domains),
-                clustering=clustering,
+                clustering=clustering.physical_paths(metadata),
                 snapshot_id=recorded_id(metadata.id, info),
             )
             yield Version(commit=commit, info=info)
@@ -241,17 +267,13 @@ class LogSource:
 
     def _clustering_before(
         self, commits: list[tuple[int, tuple[Action, ...]]], version: int
-    ) -> tuple[ColumnPath, ...]:
+    ) -> Clustering:
         """The clustering until a commit says otherwise."""
-        changes = [
-            n
-            for n, found in commits
-            if clustering_paths(a for a in found if isinstance(a, DomainMetadata)) is not None
-        ]
+        changes = [n for n, found in commits if any(_states_clustering(a) for a in found)]
         if changes[:1] == [version + 1]:
-            return ()
+            return Clustering()
         state = self._before(version) if changes else self._snapshot
-        return clustering_paths(state.domains.values()) or ()
+        return _clustering(state.domains.values())
 
     def _before(self, version: int) -> Snapshot:
         """The table as the face shows it, which may be older than what the log can tell of."""
@@ -296,10 +318,15 @@ def _engine(info: CommitInfo | None) -> str:
     return (known or "").partition("/")[0]
 
 
+def _states_clustering(action: Action) -> bool:
+    return isinstance(action, DomainMetadata) and action.domain == CLUSTERING_DOMAIN
+
+
+def _clustering(domains: Iterable[DomainMetadata]) -> Clustering:
+    return find_clustering(domains) or Clustering()
+
+
 def _row_id_mark(domains: Iterable[DomainMetadata]) -> int | None:
     """The high-water mark of row ids, where one of the domains states it."""
-    for domain in domains:
-        if domain.domain == _ROW_TRACKING and not domain.removed:
-            mark: int | None = msgspec.json.decode(domain.configuration).get("rowIdHighWaterMark")
-            return mark
-    return None
+    tracking = find_row_tracking(domain for domain in domains if not domain.removed)
+    return None if tracking is None else tracking.high_water_mark

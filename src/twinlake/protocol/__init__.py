@@ -1,5 +1,12 @@
 """What a table needs of its clients: features, protocol, metadata, gates, properties."""
 
+from twinlake.protocol.domains import (
+    CLUSTERING_DOMAIN,
+    NO_MARK,
+    ROW_TRACKING_DOMAIN,
+    Clustering,
+    RowTracking,
+)
 from twinlake.protocol.feature import Feature, Kind, Removal, Work
 from twinlake.protocol.gates import (
     CLIENT_FEATURES,
@@ -61,18 +68,22 @@ __all__ = [
     "APPEND_ONLY_WRITER_VERSION_1X",
     "BUNDLED",
     "CLIENT_FEATURES",
+    "CLUSTERING_DOMAIN",
     "COPY_ON_WRITE",
     "FEATURES",
     "HISTORY_AGE",
     "ICEBERG_PREFIX",
     "LEGACY_FEATURES",
     "MINIMAL",
+    "NO_MARK",
     "PARTITION_TIME_ZONE",
     "POLICIES",
     "PROPERTIES",
     "PROTECTION_PROPERTY",
+    "ROW_TRACKING_DOMAIN",
     "Client",
     "ClientLike",
+    "Clustering",
     "DropPlan",
     "Feature",
     "Int",
@@ -84,6 +95,7 @@ __all__ = [
     "Protocol",
     "ProtocolInMetadata",
     "Removal",
+    "RowTracking",
     "Steering",
     "Work",
     "active_features",

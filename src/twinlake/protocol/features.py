@@ -10,6 +10,7 @@ from typing import Final
 
 from twinlake.errors import how_to_drop_column, how_to_drop_constraint
 from twinlake.protocol import triggers as on
+from twinlake.protocol.domains import ROW_TRACKING_DOMAIN
 from twinlake.protocol.feature import Feature, Kind, Removal, Work
 
 __all__ = ["ROWS"]
@@ -175,7 +176,7 @@ ROWS: Final = (
                 "delta.rowTracking.materializedRowIdColumnName",
                 "delta.rowTracking.materializedRowCommitVersionColumnName",
             ),
-            domains=("delta.rowTracking",),
+            domains=(ROW_TRACKING_DOMAIN,),
         ),
         description="Every row keeps an id, and the version that last changed it.",
     ),

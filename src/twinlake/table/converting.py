@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from twinlake.actions import DomainMetadata
+from twinlake.actions import clustering_action, find_clustering
 from twinlake.commit import Operation, OperationName
 from twinlake.compat import VERSION_TAG
 from twinlake.compat.rekeying import renaming
 from twinlake.compat.stages import as_written, converted
 from twinlake.compat.target_metadata import lays_out_alike
 from twinlake.errors import Code, CommitUnknown, UserError
+from twinlake.protocol import CLUSTERING_DOMAIN
 from twinlake.schema import check_schema
 from twinlake.table.survey import TAGGED_FROM
 
@@ -37,7 +38,6 @@ __all__ = ["UPGRADE_UNIFORM", "Conversion"]
 
 UPGRADE_UNIFORM: Final = "REORG TABLE UPGRADE UNIFORM"
 _LISTS: Final = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}
-_CLUSTERING: Final = "delta.clustering"
 _IN_PLACE: Final = frozenset({"SCH-01", "SCH-03", "SCH-04", "SCH-05"})
 """Files that stay were found to have the new ids in their footers, and are read by those."""
 
@@ -166,7 +166,7 @@ class Conversion:
     ) -> None:
         from twinlake.table.rewriting import discard
 
-        domains = frozenset({_CLUSTERING})
+        domains = frozenset({CLUSTERING_DOMAIN})
         if outcome is None:
             commit(
                 operation,
@@ -214,23 +214,8 @@ class Conversion:
 
     def _clustering(self, moved: Renaming) -> list[Action]:
         """Clustering names its columns as files do."""
-        domain = self._snapshot.domains.get(_CLUSTERING)
-        if domain is None:
+        found = find_clustering(self._snapshot.domains.values())
+        if found is None:
             return []
-        try:
-            found = msgspec.json.decode(domain.configuration)
-            columns = found["clusteringColumns"]
-            renamed = [
-                list(moved.path(tuple(c))) if isinstance(c, list) else moved.path((c,))[0]
-                for c in columns
-            ]
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
-            raise UserError(
-                Code.COMPAT,
-                "The clustering columns cannot be carried along.",
-                why=f"the domain {_CLUSTERING} cannot be read: {error!r}",
-                fix="Remove the clustering first, or set it again.",
-                fields={"domain": _CLUSTERING},
-            ) from error
-        text = msgspec.json.encode({**found, "clusteringColumns": renamed}).decode()
-        return [DomainMetadata(domain=_CLUSTERING, configuration=text, removed=False)]
+        paths = found.physical_paths(self._snapshot.metadata)
+        return [clustering_action(replace(found, columns=tuple(moved.path(p) for p in paths)))]

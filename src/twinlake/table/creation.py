@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from twinlake.actions import DomainMetadata
+from twinlake.actions import DomainMetadata, clustering_action
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import completed
 from twinlake.errors import Code, UserError
-from twinlake.protocol import Metadata, parse_properties, refuse_iceberg_wishes
+from twinlake.protocol import (
+    CLUSTERING_DOMAIN,
+    Clustering,
+    Metadata,
+    parse_properties,
+    refuse_iceberg_wishes,
+)
 from twinlake.schema import (
     Struct,
     check_schema,
@@ -30,9 +34,7 @@ if TYPE_CHECKING:
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
 
-__all__ = ["CLUSTERING_DOMAIN", "clustering_domain", "create_table", "new_metadata"]
-
-CLUSTERING_DOMAIN = "delta.clustering"
+__all__ = ["clustering_domain", "create_table", "new_metadata"]
 
 
 def create_table(
@@ -126,7 +128,7 @@ def new_metadata(
 def clustering_domain(metadata: Metadata, columns: Sequence[str]) -> DomainMetadata:
     """The system's record of the clustering columns, by physical path."""
     mode = metadata.column_mapping_mode
-    paths: list[Any] = []
+    paths = []
     for column in columns:
         path = resolve_path(metadata.schema, parse_path(column))
         if isinstance(type_at(metadata.schema, path), Struct):
@@ -137,9 +139,8 @@ def clustering_domain(metadata: Metadata, columns: Sequence[str]) -> DomainMetad
                 fix="Name a column inside it.",
                 delta_class="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
             )
-        paths.append(list(physical_path(metadata.schema, path, mode)))
-    text = msgspec.json.encode({"clusteringColumns": paths, "domainName": CLUSTERING_DOMAIN})
-    return DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=text.decode(), removed=False)
+        paths.append(physical_path(metadata.schema, path, mode))
+    return clustering_action(Clustering(columns=tuple(paths)))
 
 
 def _partitions(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from twinlake.actions import find_clustering
 from twinlake.protocol import is_secret
-from twinlake.schema import logical_path, render_ddl, render_path
+from twinlake.schema import render_ddl, render_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
     from twinlake.schema import ColumnPath
 
 __all__ = ["Detail", "clustering_columns", "clustering_paths", "describe", "shown_properties"]
-
-_CLUSTERING_DOMAIN = "delta.clustering"
-
-
-class _Clustering(msgspec.Struct):
-    columns: list[list[str] | str] = msgspec.field(name="clusteringColumns", default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +83,5 @@ def clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:
 
 def clustering_paths(snapshot: Snapshot) -> tuple[ColumnPath, ...]:
     """The clustering columns by logical path."""
-    domain = snapshot.domains.get(_CLUSTERING_DOMAIN)
-    if domain is None:
-        return ()
-    try:
-        listed = msgspec.json.decode(domain.configuration, type=_Clustering).columns
-    except (msgspec.DecodeError, RecursionError):
-        return ()
-    # Spark writes each column as a list of path parts; the protocol's sample shows flat strings.
-    parts = [tuple(c) if isinstance(c, list) else (c,) for c in listed if c]
-    mode = snapshot.metadata.column_mapping_mode
-    return tuple(logical_path(snapshot.schema, part, mode) for part in parts)
+    found = find_clustering(snapshot.domains.values())
+    return () if found is None else found.logical_paths(snapshot.metadata)

@@ -20,7 +20,7 @@ from twinlake.commit import (
 )
 from twinlake.commit.plans import plan_restore
 from twinlake.log import adds_from
-from twinlake.protocol import PROTECTION_PROPERTY, property_value
+from twinlake.protocol import CLUSTERING_DOMAIN, PROTECTION_PROPERTY, property_value
 from twinlake.schema import (
     FILE_RULES,
     IDENTITY_HIGH_WATER_MARK_KEY,
@@ -32,7 +32,6 @@ from twinlake.schema import (
     walk_fields,
 )
 from twinlake.storage import resolve
-from twinlake.table.creation import CLUSTERING_DOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,9 +6,9 @@ both have to name the same one.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
+from twinlake.actions import find_row_tracking
 from twinlake.table.twin_report import Difference
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_lineage", "compare_next_row_id", "compare_vectors"]
 
-_ROW_TRACKING: Final = "delta.rowTracking"
 _FORMAT: Final = 3
 """The first format version with row lineage."""
 
@@ -84,14 +83,9 @@ def compare_next_row_id(
     delta: Snapshot, next_row_id: int | None, format_version: int
 ) -> Iterator[Remark]:
     """Whether new rows would get ids that no row has had."""
-    mark = _high_water_mark(delta)
-    if format_version >= _FORMAT and mark is not None and next_row_id != mark + 1:
-        yield Difference.LINEAGE, "", f"next-row-id {mark + 1}", f"next-row-id {next_row_id}"
-
-
-def _high_water_mark(delta: Snapshot) -> int | None:
-    for domain in delta.domains.values():
-        if domain.domain == _ROW_TRACKING and not domain.removed:
-            mark = json.loads(domain.configuration).get("rowIdHighWaterMark")
-            return mark if isinstance(mark, int) else None
-    return None
+    if format_version < _FORMAT:
+        return
+    tracking = find_row_tracking(delta.domains.values())
+    if tracking is not None and next_row_id != tracking.high_water_mark + 1:
+        wanted = tracking.high_water_mark + 1
+        yield Difference.LINEAGE, "", f"next-row-id {wanted}", f"next-row-id {next_row_id}"

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.data_files import append
 from tests.support.iceberg_faces import V2, agree, opened
 from tests.support.log_tables import commit
-from twinlake.actions import DomainMetadata
 from twinlake.iceberg import sync
-from twinlake.iceberg.sort_orders import UNSORTED, clustering_paths, sort_order
+from twinlake.iceberg.sort_orders import UNSORTED, sort_order
 from twinlake.schema import Struct, assign_mapping, parse_ddl
 from twinlake.table import Table
 from twinlake.table.creation import clustering_domain
-
-
-def domain(text: str, *, removed: bool = False, name: str = "delta.clustering") -> DomainMetadata:
-    return DomainMetadata(domain=name, configuration=text, removed=removed)
 
 
 def schema() -> Struct:
@@ -28,28 +22,6 @@ def schema() -> Struct:
     assert isinstance(parsed, Struct)
     found, _ = assign_mapping(parsed, name_for=lambda number: f"col-{number}", nested_ids=True)
     return found
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ('{"clusteringColumns":[["a"],["s","x"]]}', (("a",), ("s", "x"))),
-        ('{"clusteringColumns":["a","s.x"],"domainName":"delta.clustering"}', (("a",), ("s.x",))),
-        ('{"clusteringColumns":[]}', ()),
-        ("{}", ()),
-        ("", ()),
-        ("not json", ()),
-        ('{"clusteringColumns":7}', ()),
-        ('{"clusteringColumns":[[7,null]]}', ()),
-    ],
-)
-def test_what_the_domain_says(given: str, expected: tuple[Any, ...]) -> None:
-    assert clustering_paths([domain("{}", name="mine"), domain(given)]) == expected
-    assert clustering_paths([domain(given, removed=True)]) == ()
-
-
-def test_no_domain_says_nothing() -> None:
-    assert clustering_paths([domain("{}", name="mine")]) is None
 
 
 def test_columns_become_fields_by_their_ids() -> None:
@@ -63,7 +35,6 @@ def test_columns_become_fields_by_their_ids() -> None:
         "null-order": "nulls-first",
     }
     assert 0 < order["order-id"] < 2**31
-    assert order == sort_order((("col-2.col-3",), ("col-1",)), schema())
     assert order["order-id"] != sort_order((("col-1",),), schema())["order-id"]
 
 

@@ -515,13 +515,7 @@ COMMITS = [
     Commit("reader-version-huge", _protocol(minReaderVersion=2**31 - 1), Code.PROTOCOL_VERSION),
     Commit("reader-version-beyond-int32", _protocol(minReaderVersion=2**31), says="Line 2"),
     Commit("writer-version-9", _protocol(minWriterVersion=9), code=None, files=3),
-    # Domains
-    Commit(
-        "clustering-not-json",
-        commit(line("domainMetadata", {**DOMAIN, "domain": "delta.clustering"})),
-        None,
-        files=3,
-    ),
+    # Domains; files can be read all the same, but the clustering is part of the detail
     *(
         Commit(
             f"clustering-{number}",
@@ -531,11 +525,13 @@ COMMITS = [
                     {"domain": "delta.clustering", "configuration": text, "removed": False},
                 )
             ),
-            code=None,
-            files=3,
+            Code.LOG_CORRUPT,
+            "delta.clustering",
         )
         for number, text in enumerate(
             [
+                "",
+                "{}",
                 "nonsense",
                 "[]",
                 '{"clusteringColumns":7}',

@@ -15,7 +15,7 @@ from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
-from twinlake.protocol import strip_steering
+from twinlake.protocol import CLUSTERING_DOMAIN, strip_steering
 from twinlake.runtime import Runtime
 from twinlake.schema import MAX_COLUMN_ID_KEY, Struct, strip_mapping
 from twinlake.spark.api.named_tables import Place, exists_at, managed_location, names_of, plain
@@ -24,7 +24,7 @@ from twinlake.spark.delta_settings import user_metadata
 from twinlake.spark.dml.overwriting import all_files
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
-from twinlake.table.creation import CLUSTERING_DOMAIN, clustering_domain, new_metadata
+from twinlake.table.creation import clustering_domain, new_metadata
 from twinlake.table.detail import clustering_columns
 from twinlake.table.places import shared_store
 from twinlake.table.publishing import HOOKS

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from twinlake.actions import find_clustering
 from twinlake.commit import CommitOptions, Transaction
 from twinlake.errors import Code, CommitUnknown, UserError, how_to_set
 from twinlake.log import CACHE
@@ -13,13 +14,12 @@ from twinlake.schema import physical_path, render_path, walk_fields
 from twinlake.spark.files.target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
 from twinlake.storage import decode_path, store_config
-from twinlake.table.creation import CLUSTERING_DOMAIN
 from twinlake.table.publishing import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from twinlake.actions import Action, AddFile, DomainMetadata
+    from twinlake.actions import Action, AddFile
     from twinlake.commit import CommitResult, Operation
     from twinlake.commit.readset import ReadSet
     from twinlake.log import Snapshot
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "NewFiles",
     "clustering_columns",
-    "clustering_paths",
     "commit_change",
     "file_target",
     "store_target",
@@ -177,13 +176,5 @@ def store_target(
 
 def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
     """The clustering columns by physical path."""
-    domain = snapshot.domains.get(CLUSTERING_DOMAIN)
-    return () if domain is None else clustering_paths(domain)
-
-
-def clustering_paths(domain: DomainMetadata) -> tuple[tuple[str, ...], ...]:
-    """The columns that a record of clustering names; some writers leave their paths joined."""
-    import msgspec
-
-    columns = msgspec.json.decode(domain.configuration).get("clusteringColumns", [])
-    return tuple(tuple(c) if isinstance(c, list) else tuple(c.split(".")) for c in columns)
+    found = find_clustering(snapshot.domains.values())
+    return () if found is None else found.physical_paths(snapshot.metadata)

@@ -10,11 +10,11 @@ from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
+from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
 from twinlake.spark.dml.committing import (
     NewFiles,
     clustering_columns,
-    clustering_paths,
     commit_change,
     file_target,
     store_target,
@@ -35,7 +35,7 @@ from twinlake.spark.rows.schema_fit import (
 )
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
-from twinlake.table.creation import CLUSTERING_DOMAIN, clustering_domain, new_metadata
+from twinlake.table.creation import clustering_domain, new_metadata
 from twinlake.table.places import shared_store, table_exists
 from twinlake.table.publishing import HOOKS
 
@@ -291,8 +291,10 @@ class _Rows:
     def _check_clustering(self) -> None:
         """A write says by which columns a table is clustered; it does not change them."""
         snapshot = self.table.snapshot
-        asked = clustering_domain(snapshot.metadata, self.options.cluster_by)
-        if clustering_paths(asked) != clustering_columns(snapshot):
+        asked = Clustering.parse(
+            clustering_domain(snapshot.metadata, self.options.cluster_by).configuration
+        )
+        if asked.columns != clustering_columns(snapshot):
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 f"The table is not clustered by {', '.join(self.options.cluster_by)}.",
