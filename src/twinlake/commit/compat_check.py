@@ -116,19 +116,21 @@ class Witness:
             adds = tuple(_live_after(change, current))
             unknown = [add for add in adds if add.path not in written]
             vectors = sum(add.deletion_vector is not None for add in adds)
-            return Evidence(adds=adds, vectors=vectors, footers=self._read(unknown))
+            return Evidence(
+                adds=adds, vectors=vectors, footers=self._read(unknown, change.metadata)
+            )
         if not promises.kept or not own:
             return _NOTHING
         # What is in the table already was judged when it came, or came past us.
         adds = tuple(a for a in own if a.deletion_vector is None or live.get(a.path) != a.key)
         vectors = sum(add.deletion_vector is not None for add in adds)
         unknown = [add for add in adds if add.path not in live and add.path not in written]
-        return Evidence(adds=adds, vectors=vectors, footers=self._read(unknown))
+        return Evidence(adds=adds, vectors=vectors, footers=self._read(unknown, change.metadata))
 
-    def _read(self, adds: Iterable[AddFile]) -> tuple[FileFooter, ...]:
+    def _read(self, adds: Iterable[AddFile], metadata: Metadata) -> tuple[FileFooter, ...]:
         wanted = list(adds)
         new = [add for add in wanted if add.path not in self._footers]
-        for footer in file_footers(self._store, new, self._executor):
+        for footer in file_footers(self._store, new, self._executor, metadata):
             self._footers[footer.path] = footer
         # The log may say something else of a file than it did at the last try.
         return tuple(replace(self._footers[add.path], add=add) for add in wanted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from twinlake.errors import CorruptTable
+from twinlake.errors import CorruptTable, UserError
 from twinlake.schema import ColumnMappingMode, parse_partition_value, physical_name
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ def unparsable_partition_values(
                 parse_partition_value(value, kind)
             except CorruptTable:
                 yield name, kind, value, file.path
+            except UserError:
+                # No type to partition by, which is said of the schema.
+                break
 
 
 def _partition_columns(metadata: Metadata) -> dict[str, DataType]:

@@ -334,6 +334,18 @@ _FILES: Final = (
         # Neither of them looks at the calendar of files.
         profiles={SPARK: None, KERNEL: None},
     ),
+    *rows(
+        "29",
+        _ALL,
+        "Files hold the values of their partition",
+        footers.partition_values_agree,
+        reason="Delta readers take partition columns from the log, Iceberg readers from the file.",
+        fix=_REWRITE,
+        scope=Scope.FOOTER,
+        subclass="FILES_NOT_ICEBERG_COMPAT",
+        # Neither of them compares the two.
+        profiles={SPARK: None, KERNEL: None},
+    ),
 )
 
 BASE_ROWS: Final[tuple[Rule, ...]] = (*_PROTOCOL, *_COLUMNS, *_THIRD, *_CHANGES, *_FILES)

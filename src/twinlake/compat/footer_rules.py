@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.facts import schema_facts
 from twinlake.compat.file_rules import row_count
+from twinlake.compat.partition_bounds import contradicts
 from twinlake.compat.rule import Finding
 from twinlake.schema import (
     Array,
@@ -44,6 +45,7 @@ __all__ = [
     "footers_are_readable",
     "no_int96",
     "no_legacy_calendar",
+    "partition_values_agree",
     "partitions_are_in_the_files",
     "partitions_come_last",
     "row_counts_agree",
@@ -137,6 +139,31 @@ def _since(column: LegacyColumn) -> str:
     if column.minimum is None:
         return ", and its footer has no minimum of the column"
     return ", with values before 1900-01-01"
+
+
+def partition_values_agree(case: Case) -> Iterator[Finding]:
+    """Delta readers take a partition column from the log, Iceberg readers from the file."""
+    metadata = case.subject.metadata
+    columns = {
+        physical_name(field): field
+        for name in metadata.partition_columns
+        if (field := metadata.schema.get(name)) is not None
+    }
+    for footer in case.subject.footers if columns else ():
+        for bounds in footer.bounds:
+            column = columns.get(bounds.name)
+            values = footer.add.partition_values
+            if column is None or bounds.name not in values:
+                continue
+            if contradicts(values[bounds.name], column.type, bounds):
+                shown = render_path((column.name,))
+                yield _finding(
+                    footer,
+                    shown,
+                    "other values",
+                    "the partition value",
+                    f"holds other values in partition column {shown} than its partition value",
+                )
 
 
 def _int96(_: Case, root: ParquetNode) -> Iterator[_Flaw]:

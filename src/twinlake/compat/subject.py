@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.protocol import Metadata, Protocol
-    from twinlake.schema import LegacyColumn, ParquetNode
+    from twinlake.schema import ColumnBounds, LegacyColumn, ParquetNode
 
 __all__ = ["FileFooter", "State", "Subject"]
 
@@ -34,6 +34,8 @@ class FileFooter:
     problem: str = ""
     legacy: tuple[LegacyColumn, ...] = ()
     """The columns with values of Spark's legacy calendar."""
+    bounds: tuple[ColumnBounds, ...] = ()
+    """Of the partition columns, where they were read."""
 
     @property
     def path(self) -> str:

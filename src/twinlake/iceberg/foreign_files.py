@@ -98,7 +98,7 @@ class ForeignFiles:
         """
         state = State(metadata=metadata, protocol=self._protocol)
         new = (add for add in adds if add.path not in self._sound)
-        footers = file_footers(self._store, new, self._executor)
+        footers = file_footers(self._store, new, self._executor, metadata)
         broken: dict[str, Violation] = {}
         while batch := tuple(islice(footers, _BATCH)):
             broken.update((footer.path, wrong) for footer, wrong in misread_files(batch, state))

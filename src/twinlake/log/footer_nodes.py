@@ -1,9 +1,9 @@
 """The schema of data files as their footers spell it, and how many rows each claims to have.
 
 A check of a table looks at every live file, so this reads little (one range of a file) and decodes
-less: it stops before the row groups, unless a file has values of Spark's legacy calendar, and a
-schema section that it met before, byte for byte, is not decoded again. What is wrong with a file is
-told, never raised; only a store that fails raises.
+less: it stops before the row groups, unless a file has values of Spark's legacy calendar or bounds
+of columns are asked for, and a schema section that it met before, byte for byte, is not decoded
+again. What is wrong with a file is told, never raised; only a store that fails raises.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, StorageError
+from twinlake.log.footer_bounds import column_bounds
 from twinlake.log.legacy_calendar import legacy_columns
 from twinlake.log.parquet_footer import TAIL, TRAILER, ThriftReader, footer_bytes
 from twinlake.schema import ParquetNode, Repetition
@@ -22,8 +23,9 @@ from twinlake.storage import OnDisk, resolve
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from twinlake.log.footer_bounds import FileColumn
     from twinlake.runtime import Executor
-    from twinlake.schema import LegacyColumn
+    from twinlake.schema import ColumnBounds, LegacyColumn
     from twinlake.storage import Store
 
 __all__ = ["FooterNodes", "FooterReader", "decode_nodes", "read_nodes"]
@@ -104,13 +106,22 @@ class FooterNodes:
     problem: str = ""
     legacy: tuple[LegacyColumn, ...] = ()
     """The columns with values of Spark's legacy calendar."""
+    bounds: tuple[ColumnBounds, ...] = ()
+    """Of the columns that were asked for."""
 
 
 def read_nodes(
-    store: Store, files: Iterable[FileSize], executor: Executor
+    store: Store,
+    files: Iterable[FileSize],
+    executor: Executor,
+    *,
+    columns: tuple[FileColumn, ...] = (),
 ) -> Iterator[FooterNodes]:
-    """What the footers of the files say, in their order; batch by batch, on the executor."""
-    reader = FooterReader(store)
+    """What the footers of the files say, in their order; batch by batch, on the executor.
+
+    ``columns`` are those whose bounds are wanted.
+    """
+    reader = FooterReader(store, columns)
     remaining = iter(files)
     batches = iter(lambda: tuple(islice(remaining, _BATCH)), ())
     shared: dict[ParquetNode, ParquetNode] = {}
@@ -144,6 +155,7 @@ class FooterReader:
     """A value and no closure, so that an executor may send it to another process."""
 
     store: Store
+    columns: tuple[FileColumn, ...] = ()
 
     def __call__(self, files: Sequence[FileSize]) -> list[FooterNodes]:
         """What the footers of a batch of files say."""
@@ -175,13 +187,15 @@ class FooterReader:
             )
             root, num_rows = decode_nodes(footer)
             legacy = legacy_columns(footer)
+            bounds = column_bounds(footer, root, self.columns) if self.columns else ()
         except ValueError as error:
             return FooterNodes(root=None, problem=_why(store, key, size, str(error))), 0
         except StorageError as error:
             if error.code != Code.STORAGE_NOT_FOUND:
                 raise
             return FooterNodes(root=None, problem="the file is not there"), 0
-        return FooterNodes(root=root, num_rows=num_rows, legacy=legacy), len(footer)
+        nodes = FooterNodes(root=root, num_rows=num_rows, legacy=legacy, bounds=bounds)
+        return nodes, len(footer)
 
 
 def _why(store: Store, key: str, size: int, problem: str) -> str:

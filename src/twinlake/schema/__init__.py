@@ -102,7 +102,13 @@ from twinlake.schema.metadata_keys import (
     INVARIANTS_KEY,
     TYPE_CHANGES_KEY,
 )
-from twinlake.schema.parquet_nodes import LegacyColumn, ParquetNode, Repetition, walk_nodes
+from twinlake.schema.parquet_nodes import (
+    ColumnBounds,
+    LegacyColumn,
+    ParquetNode,
+    Repetition,
+    walk_nodes,
+)
 from twinlake.schema.partition_values import (
     has_zone,
     is_binary_text,
@@ -215,6 +221,7 @@ __all__ = [
     "VARIANT",
     "VOID",
     "Array",
+    "ColumnBounds",
     "ColumnMappingMode",
     "ColumnPath",
     "DataType",

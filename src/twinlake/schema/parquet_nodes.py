@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LegacyColumn", "ParquetNode", "Repetition", "walk_nodes"]
+__all__ = ["ColumnBounds", "LegacyColumn", "ParquetNode", "Repetition", "walk_nodes"]
 
 _SAME_IN_BOTH: Final = -2_208_988_800_000_000
 """1900-01-01 in microseconds: the last switch of Spark's tables between the two calendars."""
@@ -65,6 +65,20 @@ class LegacyColumn:
     def is_read_differently(self) -> bool:
         """Whether it may hold a value that Spark moves: from 1900 on the calendars agree."""
         return self.minimum is None or self.minimum < _SAME_IN_BOTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnBounds:
+    """What the row groups of a file say of the values of a top-level column."""
+
+    name: str
+    """The physical name that the table has for it."""
+    minimum: Any = None
+    """None if it is not known, or there are only nulls."""
+    maximum: Any = None
+    nulls: int | None = None
+    values: int = 0
+    """With the nulls among them."""
 
 
 def walk_nodes(

@@ -103,7 +103,7 @@ class _Checking:
         """Every live file, some thousand at a time."""
         snapshot = self._snapshot
         total = snapshot.num_files
-        found = file_footers(snapshot.store, snapshot.adds(), executor)
+        found = file_footers(snapshot.store, snapshot.adds(), executor, snapshot.metadata)
         self._ask(Subject(after=self._state), Scope.FOOTER)
         for footers in _batched(found):
             self._ask(Subject(after=self._state, footers=footers), Scope.FOOTER)

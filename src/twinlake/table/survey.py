@@ -144,7 +144,7 @@ class Surveyor:
 
     def _read(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[list[FileFooter]]:
         new = [add for add in adds if add.path not in self._footers]
-        for footer in file_footers(snapshot.store, new, self._executor):
+        for footer in file_footers(snapshot.store, new, self._executor, snapshot.metadata):
             self._footers[footer.path] = footer
         for start in range(0, len(adds), _BATCH):
             chunk = adds[start : start + _BATCH]

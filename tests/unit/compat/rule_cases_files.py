@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal as Number
 
 from tests.unit.compat.rule_tables import (
     ROW_ID_NAME,
@@ -21,12 +23,18 @@ from tests.unit.compat.rule_tables import (
 )
 from twinlake.compat import FileFooter, Profile
 from twinlake.schema import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
     INTEGER,
     LONG,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VARIANT,
     Array,
+    ColumnBounds,
+    Decimal,
     LegacyColumn,
     Map,
     ParquetNode,
@@ -47,6 +55,7 @@ def file_cases() -> Iterator[RuleCase]:
         yield from _flat_ids(prefix)
         yield from _counts(prefix)
         yield from _calendars(prefix)
+        yield from _partition_values(prefix)
     for prefix in ("ICV2", "ICV3"):
         yield from _timestamps(prefix)
         yield from _nested_ids(prefix)
@@ -384,6 +393,67 @@ def _calendars(prefix: str) -> Iterator[RuleCase]:
     for profile in (Profile.SPARK, Profile.KERNEL):
         yield RuleCase(
             rule=rule, name="not asked", subject=table(prefix, footers=[unknown]), profile=profile
+        )
+
+
+def _partition_values(prefix: str) -> Iterator[RuleCase]:
+    rule = f"{prefix}-29"
+    day, noon = date(2024, 2, 29), datetime(2024, 2, 29, 12)
+    long = "x" * 40
+    for name, kind, text, low, high, nulls, differs in (
+        ("same text", STRING, "a", "a", "a", 0, False),
+        ("other text", STRING, "a", "b", "b", 0, True),
+        ("texts", STRING, "a", "a", "b", 0, True),
+        ("long texts may be cut", STRING, f"{long}b", f"{long}a", f"{long}c", 0, False),
+        ("long texts apart", STRING, "y", f"{long}a", f"{long}c", 0, True),
+        ("same number", INTEGER, "7", 7, 7, 0, False),
+        ("other number", LONG, "7", 7, 8, 0, True),
+        ("nulls beside a value", INTEGER, "7", 7, 7, 1, True),
+        ("null", INTEGER, None, None, None, 3, False),
+        ("empty is null", STRING, "", None, None, 3, False),
+        ("empty text where null", STRING, "", "", "", 0, True),
+        ("value where null", INTEGER, None, 7, 7, 2, True),
+        ("nothing known", INTEGER, "7", None, None, None, False),
+        ("same day", DATE, "2024-02-29", day, day, 0, False),
+        ("other day", DATE, "2024-02-28", day, day, 0, True),
+        ("a day that became a time", TIMESTAMP_NTZ, "2024-02-28 00:00:00", day, day, 0, False),
+        ("same time", TIMESTAMP_NTZ, "2024-02-29 12:00:00", noon, noon, 0, False),
+        ("other time", TIMESTAMP, "2024-02-29T13:00:00Z", *2 * (noon.replace(tzinfo=UTC),), 0,
+         True),
+        ("a time in an unknown zone", TIMESTAMP, "2024-02-29 13:00:00",
+         *2 * (noon.replace(tzinfo=UTC),), 0, False),
+        ("decimal", Decimal(5, 2), "1.5", Number("1.50"), Number("1.50"), 0, False),
+        ("other decimal", Decimal(5, 2), "1.5", Number("1.51"), Number("1.51"), 0, True),
+        ("real", DOUBLE, "0.5", 0.5, 0.5, 0, False),
+        ("zeros", DOUBLE, "-0.0", -0.0, 0.0, 0, False),
+        ("not a number", DOUBLE, "NaN", 1.0, 1.0, 0, False),
+        ("flag", BOOLEAN, "true", True, True, 0, False),
+        ("flags", BOOLEAN, "true", False, True, 0, True),
+        ("no value of its type", INTEGER, "x", 7, 7, 0, True),
+    ):  # fmt: skip
+        bounds = ColumnBounds(name="col-1", minimum=low, maximum=high, nulls=nulls, values=3)
+        read = replace(footer(leaf("col-1", 1), partition_values={"col-1": text}), bounds=(bounds,))
+        yield RuleCase(
+            rule=rule,
+            name=name,
+            subject=table(prefix, struct(p=kind, x=INTEGER), partitions=("p",), footers=[read]),
+            paths=("f1.parquet: p",) if differs else (),
+        )
+    other = replace(read, add=file("f2.parquet", partition_values={"col-1": "x"}))
+    yield RuleCase(
+        rule=rule,
+        name="two files",
+        subject=table(
+            prefix, struct(p=INTEGER, x=INTEGER), partitions=("p",), footers=[read, other]
+        ),
+        paths=("f1.parquet: p", "f2.parquet: p"),
+    )
+    for profile in (Profile.SPARK, Profile.KERNEL):
+        yield RuleCase(
+            rule=rule,
+            name="not asked",
+            subject=table(prefix, struct(p=INTEGER), partitions=("p",), footers=[read]),
+            profile=profile,
         )
 
 

@@ -194,15 +194,8 @@ def file(
     name: str = "f1.parquet", *, stats: str | None = '{"numRecords":3}', **rest: Any
 ) -> AddFile:
     """An added file."""
-    return AddFile(
-        path=name,
-        partition_values={},
-        size=1,
-        modification_time=0,
-        data_change=True,
-        stats=stats,
-        **rest,
-    )
+    rest.setdefault("partition_values", {})
+    return AddFile(path=name, size=1, modification_time=0, data_change=True, stats=stats, **rest)
 
 
 def leaf(name: str, own: int | None, physical: str = "INT64", **rest: Any) -> ParquetNode:
