@@ -268,6 +268,41 @@ def _readings(rule: Any) -> str:
     )
 
 
+def commit_page() -> str:
+    """What every commit is asked, and the rules about schema changes."""
+    from twinlake.commit import CHECKS
+    from twinlake.schema import SCHEMA_CHANGE_RULES
+
+    return "\n".join(
+        [
+            "# Rules of commits",
+            "",
+            "Every commit is held to these checks before it is written, whichever call it comes",
+            "from: `Table.commit`, `Table.add_column`, a write with `merge_schema`, an upgrade.",
+            "All that is wrong is reported at once; `fields` of the error names check, rule and",
+            "column.",
+            "",
+            "| check | what it asks |",
+            "|---|---|",
+            *(f"| {check.id} | {_cell(check.name)} |" for check in CHECKS),
+            "",
+            "## Schema changes",
+            "",
+            "CMT-17 asks these rules of a commit that changes schema, partitioning or column",
+            "mapping. A rule about *files* counts only while a file stays in the table that was",
+            "there before: an overwrite and a table that replaces another leave none.",
+            "",
+            "| rule | what it asks | counts | how to mend it |",
+            "|---|---|---|---|",
+            *(
+                f"| {rule.id} | {_cell(rule.name)} | {'files' if rule.files else 'always'} "
+                f"| {_cell(rule.fix)} |"
+                for rule in SCHEMA_CHANGE_RULES
+            ),
+        ]
+    )
+
+
 def model_page() -> str:
     """The catalogue of models: every configuration and what it shows."""
     from twinlake.verify.models.catalogue import CATALOGUE
@@ -299,6 +334,7 @@ def _cell(text: str) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
+    "commit-rules.md": commit_page,
     "compat-rules.md": compat_page,
     "errors.md": error_page,
     "features.md": feature_page,

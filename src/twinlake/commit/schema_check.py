@@ -73,11 +73,11 @@ def new_schema_violations(change: Change) -> Iterator[SchemaViolation]:
     after = change.summary.metadata
     if after is None:
         return
-    if change.version == 0:
-        yield from _violations(after)
-    elif not _is_same(change.base.metadata, after):
-        known = frozenset(_violations(change.base.metadata))
-        yield from (found for found in _violations(after) if found not in known)
+    before = change.base.metadata if change.version > 0 else None
+    found = [] if before is not None and _is_same(before, after) else list(_violations(after))
+    # Most schemas are sound, and then the one before need not be looked at.
+    known = frozenset(_violations(before)) if found and before is not None else frozenset()
+    yield from (violation for violation in found if violation not in known)
 
 
 def _violations(metadata: Metadata) -> Iterator[SchemaViolation]:
