@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
 
 _SYSTEM_DOMAINS: Final = "delta."
+_SHOWN: Final = 20
+"""How many violations an error spells out; its fields hold all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class Violation:
     delta_class: str | None = None
     fix: str = ""
     path: str = ""
-    """The column or the file, where it is about one."""
+    """The column, where it is about one."""
     rule: str = ""
     """The rule within the check, where it has several."""
     error: TwinlakeError | None = None
@@ -376,11 +378,11 @@ def _parsable_statistics(draft: Draft) -> Iterator[Violation]:
         return
     # What is in the table already came past us; committing it again makes nothing worse.
     new = (add for add in draft.change.summary.adds if add.path not in draft.live)
-    for path, why in unparsable_statistics(new):
+    if found := dict(unparsable_statistics(new)):
         yield Violation(
-            message=f"the statistics of file {path} are no JSON object that can be read ({why})",
-            path=path,
-            fix="Give the file statistics as an object, or none.",
+            message=f"no JSON object as statistics of {named(found, 'file')} "
+            f"({next(iter(found.values()))})",
+            fix="Give the files statistics as an object, or none.",
         )
 
 
@@ -390,11 +392,13 @@ def _parsable_partition_values(draft: Draft) -> Iterator[Violation]:
         return
     new: list[AddFile | AddCDCFile] = [add for add in summary.adds if add.path not in draft.live]
     new.extend(summary.changes)
+    wrong: dict[tuple[str, str], dict[str, str]] = {}
     for name, kind, value, path in unparsable_partition_values(new, draft.change.metadata):
+        wrong.setdefault((name, str(kind)), {})[path] = value
+    for (name, shown), files in wrong.items():
         yield Violation(
-            message=f"{value[:100]!r} is no value of partition column {name} of type {kind} "
-            f"(file {path})",
-            path=path,
+            message=f"{next(iter(files.values()))[:100]!r} is no value of partition column {name} "
+            f"of type {shown}, on {named(files, 'file')}",
             fix="Give every partition value as the Delta protocol spells its type.",
         )
 
@@ -467,7 +471,8 @@ def _error(draft: Draft, found: list[tuple[str, Violation]]) -> TwinlakeError:
     return UserError(
         codes.pop() if len(codes) == 1 else Code.COMMIT_INVALID,
         f"{draft.change.operation.name} cannot be committed.",
-        why="; ".join(violation.message for _, violation in found) + ".",
+        why="; ".join(violation.message for _, violation in found[:_SHOWN])
+        + (f"; and {len(found) - _SHOWN} more." if len(found) > _SHOWN else "."),
         fix=" ".join(fixes) or "Correct the actions of the commit.",
         rule=found[0][0],
         delta_class=classes[0] if classes else None,

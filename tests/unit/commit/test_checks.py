@@ -59,7 +59,7 @@ CASES = [
             f"statistics-{name}",
             "CMT-18",
             change(add("f", stats=text), on=PLAIN),
-            "the statistics of file f",
+            "statistics of 1 file: f",
         )
         for name, text in {
             "null": "null",

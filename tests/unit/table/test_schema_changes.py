@@ -358,6 +358,15 @@ def test_everything_is_named_at_once(tmp_path: Path) -> None:
     assert caught.value.code is Code.SCHEMA_EVOLUTION
 
 
+def test_a_wide_table_is_told_of_shortly(tmp_path: Path) -> None:
+    table = with_file(create(tmp_path, ", ".join(f"c{number} INT" for number in range(300))))
+    case = Case(id="", edit=all_of(*(typed(f"c{number}", "string") for number in range(300))))
+    with pytest.raises(UserError, match="and 280 more") as caught:
+        table.commit("UPDATE SCHEMA", [edited(table, case)])
+    assert len(caught.value.fields["violations"]) == 300
+    assert len(str(caught.value)) < 2_000
+
+
 @pytest.mark.parametrize("operation", ["REPLACE TABLE", "RESTORE"])
 def test_a_name_alone_does_not_make_it_legal(tmp_path: Path, operation: str) -> None:
     """What counts is that files stay, not what the commit calls itself."""
