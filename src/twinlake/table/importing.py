@@ -59,8 +59,9 @@ _VECTORS: Final = "delta.enableDeletionVectors"
 _WIDENING: Final = "delta.enableTypeWidening"
 _TIMES: Final = "delta.enableInCommitTimestamps"
 _NAMESPACE: Final = uuid.UUID("3b6f0a7e-92f1-5c1c-8f5e-7a2d3a4f9c10")
-_KNOWN_IDS: Final = frozenset({"SCH-07"})
-"""The first version knows all ids that Iceberg ever gave out; later columns have some of them."""
+_WAIVED: Final = frozenset({"SCH-07", "SCH-11", "SCH-12"})
+"""The first version knows all ids that Iceberg ever gave out, so later columns have some of them;
+and a column that Iceberg made required over existing rows is so for its readers."""
 _PROMISES: Final = ((_WRITER, _V2), (_V2,), ())
 """What is promised about Iceberg, the most first."""
 _OPERATIONS: Final[Mapping[str, str]] = {
@@ -275,7 +276,7 @@ class _Writing:
         tags: Mapping[str, str] | None = None,
     ) -> None:
         metadata = self._metadata(schema)
-        options = CommitOptions(policy="minimal", tags=tags or {}, waived_rules=_KNOWN_IDS)
+        options = CommitOptions(policy="minimal", tags=tags or {}, waived_rules=_WAIVED)
         if self.snapshot is None:
             transaction = Transaction.for_new_table(
                 self.store, operation, self.runtime, (), options=options

@@ -199,6 +199,18 @@ def test_evolution_is_kept(catalog: SqlCatalog) -> None:
     assert verify_twin(result.table, rows=True).findings == ()
 
 
+def test_a_column_that_became_required_is_imported(catalog: SqlCatalog) -> None:
+    table = catalog.create_table("d.t", ALL_TYPES)
+    append(table, row(1))
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("n", required=True)
+    append(table, row(2))
+    result = import_and_compare(table)
+    column = result.table.schema.get("n")
+    assert column is not None
+    assert not column.nullable
+
+
 PARTITIONS = {2: "name", 6: "day", 7: "at", 9: "ok", 3: "price", 8: "local", 11: "n", 4: "ratio"}
 IDENTITY = PartitionSpec(
     *(
