@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(
-    *words: object, cwd: Path | None = None, prefix: tuple[str, ...] = (), **variables: str
+    *words: object, variables: Mapping[str, str] | None = None, prefix: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a process of its own, into pipes."""
     places = os.pathsep.join(filter(None, sys.path))
@@ -39,8 +41,7 @@ def command(
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))}
     return subprocess.run(
         [*prefix, sys.executable, "-m", "twinlake", *map(str, words)],
-        env={**kept, "PYTHONPATH": places, **variables},
-        cwd=cwd,
+        env={**kept, "PYTHONPATH": places, **(variables or {})},
         capture_output=True,
         check=False,
     )
@@ -50,7 +51,7 @@ def command(
 @pytest.mark.parametrize("words", ["show", "files", "history --json", "sync --json"])
 def test_all_letters_can_be_printed(table: Path, words: str, locale: dict[str, str]) -> None:
     name, *more = words.split()
-    found = command(name, table, *more, **locale)
+    found = command(name, table, *more, variables=locale)
     assert (found.returncode, found.stderr) == (0, b"")
     if more:
         encoding = locale.get("PYTHONIOENCODING", "ascii")
@@ -66,14 +67,14 @@ def test_names_that_python_cannot_spell_are_refused(table: Path, tmp_path: Path)
     stranger.write_bytes(b"")
     os.utime(stranger, (0, 0))
     try:
-        found = command("vacuum", table, "--yes", **NARROW)
+        found = command("vacuum", table, "--yes", variables=NARROW)
         assert stranger.exists()
     finally:
         stranger.unlink()
     assert found.returncode == 1
     assert found.stderr.startswith(b"TWIN-PATH-UNSAFE")
     assert b"LC_ALL=C.UTF-8" in found.stderr
-    refused = command("show", tmp_path / "\u00fc", **NARROW)
+    refused = command("show", tmp_path / "\u00fc", variables=NARROW)
     assert refused.stderr.startswith(b"TWIN-PATH-UNSAFE")
     assert b"Traceback" not in refused.stderr
 
@@ -93,14 +94,12 @@ def test_a_working_directory_that_is_gone(table: Path, tmp_path: Path) -> None:
 
 def test_texts_without_a_zone_are_utc_in_every_zone(table: Path) -> None:
     moment = Table.open(table).history()[-1].timestamp
-    # A second after the first version and hours from it by any clock but that of UTC.
-    import datetime as dt
-
+    # Read by another clock it would be hours away from the first version.
     text = dt.datetime.fromtimestamp(moment / 1000, dt.UTC).isoformat(sep=" ")[:-6]
     outcomes = []
     for zone in ("UTC", "America/New_York", "Asia/Kolkata"):
-        shown = command("show", table, "--timestamp", text, "--json", TZ=zone)
-        history = command("history", table, "--json", TZ=zone)
+        shown = command("show", table, "--timestamp", text, "--json", variables={"TZ": zone})
+        history = command("history", table, "--json", variables={"TZ": zone})
         outcomes.append((json.loads(shown.stdout)["version"], history.stdout))
     assert outcomes[0][0] == 0
     assert outcomes[1:] == outcomes[:1] * 2
