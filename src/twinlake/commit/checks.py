@@ -32,13 +32,14 @@ from twinlake.errors import (
 )
 from twinlake.protocol import is_steering_key
 from twinlake.schema import schema_change_violations
-from twinlake.storage import check_log_path
+from twinlake.storage import check_new_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from twinlake.actions import FileKey, Metadata
     from twinlake.commit.change import Change
+    from twinlake.log.canonical_paths import CanonicalPaths
 
 __all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
 
@@ -54,6 +55,10 @@ class Draft:
     change: Change
     live: Mapping[str, FileKey] = field(default_factory=dict)
     """Of the added paths, those that are in the table, with their keys."""
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    """Of its paths, those whose files are live under another spelling, with that spelling."""
+    paths: CanonicalPaths | None = None
+    """What tells whether two paths name one file; None for files that twinlake wrote itself."""
     untracked_files: int = 0
     """Live files without row ids; counted when row tracking is switched on."""
     system_domains: frozenset[str] = frozenset()
@@ -128,20 +133,21 @@ def _first_version(draft: Draft) -> Iterator[Violation]:
 
 def _duplicate_files(draft: Draft) -> Iterator[Violation]:
     summary = draft.change.summary
-    if twice := _twice(add.path for add in summary.adds):
+    file_of = (lambda path: path) if draft.paths is None else draft.paths.file
+    if twice := _twice(file_of(add.path) for add in summary.adds):
         yield Violation(
             message=f"more than one add of {named(twice, 'path')}",
             delta_class="DELTA_DUPLICATE_ACTIONS_FOUND",
         )
-    if twice := _twice(remove.path for remove in summary.removes):
+    if twice := _twice(file_of(remove.path) for remove in summary.removes):
         yield Violation(
             message=f"more than one remove of {named(twice, 'path')}",
             delta_class="DELTA_DUPLICATE_ACTIONS_FOUND",
         )
     if not summary.adds or not summary.removes:
         return
-    removed = {remove.key for remove in summary.removes}
-    if both := {add.path for add in summary.adds if add.key in removed}:
+    removed = {(file_of(remove.path), remove.key[1]) for remove in summary.removes}
+    if both := {a.path for a in summary.adds if (file_of(a.path), a.key[1]) in removed}:
         yield Violation(
             message=f"add and remove of the same {named(both, 'file')}",
             delta_class="DELTA_DUPLICATE_ACTIONS_FOUND",
@@ -149,9 +155,20 @@ def _duplicate_files(draft: Draft) -> Iterator[Violation]:
 
 
 def _live_twice(draft: Draft) -> Iterator[Violation]:
+    summary = draft.change.summary
+    if draft.spellings:
+        again = {
+            f"{path} (as {live})"
+            for path, live in draft.spellings.items()
+            if path in summary.added_paths and live not in summary.removed_paths
+        }
+        if again:
+            yield Violation(
+                message=f"files that are in the table in another spelling: {named(again)}",
+                fix="Name the file as the table does, or remove it in the same commit.",
+            )
     if not draft.live:
         return
-    summary = draft.change.summary
     removed = {remove.key for remove in summary.removes}
     doubled = {
         add.path
@@ -354,7 +371,7 @@ def _readable(draft: Draft) -> Iterator[Violation]:
         try:
             check_readable(action)
             if isinstance(action, (AddFile, AddCDCFile)):
-                check_log_path(action.path)
+                check_new_path(action.path)
         except CorruptTable as error:
             yield Violation(message=f"{error.what} {error.why}", code=error.code, fix=error.fix)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:

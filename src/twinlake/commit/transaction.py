@@ -16,6 +16,11 @@ from twinlake.commit.change import Base, Change, assemble
 from twinlake.commit.checks import Draft, run_checks
 from twinlake.commit.compat_check import Promises, Witness
 from twinlake.commit.conflicts import Refused, follow
+from twinlake.commit.file_spelling import (
+    live_spellings,
+    with_live_spellings,
+    with_our_spellings,
+)
 from twinlake.commit.grounds import missed_winner
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
 from twinlake.commit.publish import Lost, publish
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from twinlake.commit.change import Body
     from twinlake.commit.checks import CommitCheck
     from twinlake.commit.operation import Operation
+    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
 
@@ -232,7 +238,8 @@ class Transaction:
         txn_id = str(self._runtime.ids.uuid())
         while True:
             attempts += 1
-            draft = self._draft(change, current)
+            change, spellings = self._spelled(change, current)
+            draft = replace(self._draft(change, current), spellings=spellings)
             if attempts == 1:
                 change = _with_implied_reads(change, draft.live)
                 if current is not None and Promises.of(change).made:
@@ -259,7 +266,8 @@ class Transaction:
             if self._read_columns:
                 change = replace(change, reads=change.reads.with_files(self.reads.files))
             for winner in self._winners(change, outcome):
-                moved = follow(change, winner, self._options.context, self._options.rules)
+                known = with_our_spellings(winner, change, current.paths)
+                moved = follow(change, known, self._options.context, self._options.rules)
                 if isinstance(moved, Refused):
                     raise moved.to_error()
                 change = moved.change
@@ -349,6 +357,22 @@ class Transaction:
         gone = metadata.configuration.keys() - stored.keys()
         return metadata.with_configuration(stored, remove=gone)
 
+    def _spelled(
+        self, change: Change, current: Snapshot | None
+    ) -> tuple[Change, Mapping[str, str]]:
+        """The change with files spelled as the log does; and which of them are not."""
+        if current is None or self._options.trusted_files or not change.summary.has_files:
+            return change, {}
+        spellings = live_spellings(change, current)
+        return with_live_spellings(change, spellings), spellings
+
+    def _paths(self, change: Change) -> CanonicalPaths | None:
+        if self._options.trusted_files or not change.summary.has_files:
+            return None
+        from twinlake.log.canonical_paths import CanonicalPaths
+
+        return CanonicalPaths.of(self._store.url)
+
     def _draft(self, change: Change, current: Snapshot | None) -> Draft:
         live: dict[str, FileKey] = {}
         untracked = 0
@@ -365,6 +389,7 @@ class Transaction:
         return Draft(
             change=change,
             live=live,
+            paths=self._paths(change),
             untracked_files=untracked,
             system_domains=self._options.system_domains,
             evidence=self._witness.evidence(change, current, live),

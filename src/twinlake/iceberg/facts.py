@@ -13,9 +13,9 @@ from twinlake.iceberg.metrics import MetricsReader
 from twinlake.iceberg.name_mapping import name_mapping
 from twinlake.iceberg.partitions import PartitionSpec, partition_spec, partition_tuple
 from twinlake.iceberg.schemas import IcebergSchema, iceberg_schema
+from twinlake.log.canonical_paths import CanonicalPaths
 from twinlake.protocol import partition_zone
-from twinlake.storage import decode_path
-from twinlake.storage.paths import split_scheme
+from twinlake.storage import decode_path, split_scheme
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -134,8 +134,9 @@ def file_location(root: str, path: str) -> str:
 
     >>> file_location("file:///lake/t", "day=1%20May/x.parquet")
     'file:///lake/t/day=1 May/x.parquet'
+    >>> file_location("file:///lake/t", "/lake/t/./x.parquet")
+    'file:///lake/t/x.parquet'
     """
-    decoded = decode_path(path)
-    if split_scheme(path) is None and not path.startswith("/"):
-        return f"{root}/{decoded}"
-    return decoded
+    file = CanonicalPaths.of(root).file(path)
+    below = split_scheme(file) is None and not file.startswith("/")
+    return f"{root}/{decode_path(file)}" if below else decode_path(file)

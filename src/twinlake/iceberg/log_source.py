@@ -24,6 +24,7 @@ from twinlake.errors import (
     how_to_upgrade,
 )
 from twinlake.iceberg.facts import Commit, layout_of
+from twinlake.iceberg.file_spelling import check_listed_once, has_odd_paths, settled
 from twinlake.iceberg.foreign_files import ForeignFiles, is_judged, unjudged_paths
 from twinlake.iceberg.guessed_zones import GuessedZones
 from twinlake.iceberg.operations import FileChanges, file_changes
@@ -192,6 +193,7 @@ class LogSource:
             clustering=_clustering(snapshot.domains.values()).physical_paths(snapshot.metadata),
             snapshot_id=recorded_id(snapshot.metadata.id, info),
         )
+        check_listed_once(snapshot)
         self._judge_all(snapshot)
         adds = self._zones.watched(snapshot.adds(), commit.layout)
         return Version(commit=commit, info=info), adds
@@ -244,7 +246,9 @@ class LogSource:
     ) -> FileChanges:
         """The files of a commit, and those that lie in another partition since."""
         before, after = layouts
-        changes = file_changes(actions)
+        changes = file_changes(actions, self._snapshot.paths)
+        if has_odd_paths(changes, self._snapshot.paths):
+            changes = settled(changes, self._at(version))
         if before is not after and rereads_partitions(before, after):
             live = self._at(version).adds()
             changes = told_anew(changes, live, before=before, after=after, timestamp_ms=stamp)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from twinlake.actions import Action
+    from twinlake.log.canonical_paths import CanonicalPaths
 
 __all__ = ["FileChanges", "Operation", "file_changes", "operation_of", "snapshot_summary"]
 
@@ -48,12 +49,13 @@ class FileChanges:
         return not (self.added or self.removed or self.remasked)
 
 
-def file_changes(actions: Iterable[Action]) -> FileChanges:
+def file_changes(actions: Iterable[Action], paths: CanonicalPaths) -> FileChanges:
     """Set the file actions of one commit against each other."""
-    adds = {action.path: action for action in actions if isinstance(action, AddFile)}
-    removes = {action.path: action for action in actions if isinstance(action, RemoveFile)}
+    adds = {paths.file(a.path): a for a in actions if isinstance(a, AddFile)}
+    removes = {paths.file(a.path): a for a in actions if isinstance(a, RemoveFile)}
     # Removed and added again under the same vector, a file was only told of anew.
-    stays = {path for path in adds.keys() & removes.keys() if adds[path].key == removes[path].key}
+    both = adds.keys() & removes.keys()
+    stays = {path for path in both if adds[path].key[1] == removes[path].key[1]}
     return FileChanges(
         added=[add for path, add in adds.items() if path not in removes or path in stays],
         removed=[remove for path, remove in removes.items() if path not in adds],

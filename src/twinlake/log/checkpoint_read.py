@@ -26,11 +26,12 @@ from twinlake.actions import (
     decode_action,
 )
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
+from twinlake.log.canonical_paths import CanonicalPaths
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
 from twinlake.log.decoding import decode_commit
 from twinlake.log.names import SIDECAR_FOLDER
 from twinlake.log.parquet_footer import column_chunks
-from twinlake.log.reconcile import Reconciled, check_reconciled
+from twinlake.log.reconcile import Reconciled, reconciled_file
 from twinlake.storage import OnDisk, decode_path
 
 if TYPE_CHECKING:
@@ -137,9 +138,8 @@ def read_files(
                 for rows, present in _rows_with(parquet, "remove", wanted):
                     removes.append(_remove_columns(rows.filter(present)))
     with _explained(checkpoint.files[0].key):
-        found = Reconciled(_table(adds, ADD_SCHEMA), _table(removes, REMOVE_SCHEMA))
-        check_reconciled(found.adds, found.removes)
-        return found
+        paths = CanonicalPaths.of(store.url)
+        return reconciled_file(_table(adds, ADD_SCHEMA), _table(removes, REMOVE_SCHEMA), paths)
 
 
 def sidecar_key(path: str) -> str:

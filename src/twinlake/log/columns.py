@@ -16,6 +16,8 @@ from twinlake.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from twinlake.log.canonical_paths import CanonicalPaths
+
 __all__ = [
     "ADD_SCHEMA",
     "DV_TYPE",
@@ -200,15 +202,21 @@ def removes_from(table: pa.Table) -> Iterator[RemoveFile]:
         yield RemoveFile(**row)
 
 
-def file_keys(table: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | pa.Array:
-    """Path and deletion-vector id as one string a row, comparable between adds and removes."""
+def file_keys(table: pa.Table, paths: CanonicalPaths | None) -> pa.ChunkedArray:
+    """Path and deletion-vector id as one string a row, comparable between adds and removes.
+
+    Without ``paths`` every path is known to be its own canonical form.
+    """
+    names = table["path"] if paths is None else paths.keys(table["path"])
     vectors = table["deletion_vector"]
     if vectors.null_count == len(vectors):
-        return table["path"]
+        return names
     kind = pc.struct_field(vectors, "storage_type")
     body = pc.struct_field(vectors, "path_or_inline_dv")
+    if paths is not None and pc.any(pc.equal(kind, "p")).as_py():
+        body = pc.if_else(pc.equal(kind, "p"), paths.keys(body), body)
     offset = pc.cast(pc.struct_field(vectors, "offset"), pa.string())
     located = pc.binary_join_element_wise(kind, body, "")
     # A NUL can be in neither a path nor an id, so keys of different shape never meet.
     unique = pc.coalesce(pc.binary_join_element_wise(located, offset, "@"), located)
-    return pc.coalesce(pc.binary_join_element_wise(table["path"], unique, "\x00"), table["path"])
+    return pc.coalesce(pc.binary_join_element_wise(names, unique, "\x00"), names)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from twinlake.actions import FileKey
+    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.storage import Store
 
 __all__ = ["compact_lines", "write_compaction"]
@@ -32,9 +33,9 @@ class _File(msgspec.Struct, rename="camel"):
     path: str
     deletion_vector: DeletionVectorDescriptor | None = None
 
-    @property
-    def key(self) -> FileKey:
-        return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+    def key(self, paths: CanonicalPaths) -> FileKey:
+        vector = self.deletion_vector
+        return paths.key(self.path), None if vector is None else paths.vector_key(vector)
 
 
 class _Txn(msgspec.Struct, rename="camel"):
@@ -53,6 +54,7 @@ _FILE: Final = msgspec.json.Decoder(_File)
 class _Reconciled:
     """The newest of everything; a newer line of the same key takes the older one's place."""
 
+    paths: CanonicalPaths
     single: dict[str, bytes] = field(default_factory=dict)
     transactions: dict[str, bytes] = field(default_factory=dict)
     domains: dict[str, bytes] = field(default_factory=dict)
@@ -69,7 +71,7 @@ class _Reconciled:
                 # Tombstones too: an older version may still have the domain.
                 self.domains[msgspec.json.decode(raw, type=_Domain).domain] = raw
             case "add" | "remove":
-                key = _FILE.decode(raw).key
+                key = _FILE.decode(raw).key(self.paths)
                 self.files.pop(key, None)
                 self.files[key] = name, raw
             case _ if name not in _LEFT_OUT:
@@ -95,14 +97,17 @@ def _line(name: str, raw: bytes) -> bytes:
     return msgspec.json.encode({name: msgspec.Raw(raw)}) + b"\n"
 
 
-def compact_lines(commits: list[tuple[str, bytes]]) -> bytes:
+def compact_lines(commits: list[tuple[str, bytes]], root: str) -> bytes:
     """The reconciled lines of commits given ascending, each with a name for errors.
 
-    >>> body = b'{"remove":{"path":"a","dataChange":true}}'
-    >>> compact_lines([("0", b'{"add":{"path":"a"}}'), ("1", body)]) == body + bytes([10])
+    >>> body = b'{"remove":{"path":"./a","dataChange":true}}'
+    >>> commits = [("0", b'{"add":{"path":"a"}}'), ("1", body)]
+    >>> compact_lines(commits, "file:///lake/t") == body + bytes([10])
     True
     """
-    state = _Reconciled()
+    from twinlake.log.canonical_paths import CanonicalPaths
+
+    state = _Reconciled(CanonicalPaths.of(root))
     for source, data in commits:
         for name, raw in _ordered(source, data):
             try:
@@ -154,7 +159,8 @@ def write_compaction(store: Store, start: int, end: int) -> LogFile:
             fix="Give a start that is smaller than the end.",
             fields={"start": start, "end": end},
         )
-    data = compact_lines([(commit_key(v), _read(store, v)) for v in range(start, end + 1)])
+    commits = [(commit_key(v), _read(store, v)) for v in range(start, end + 1)]
+    data = compact_lines(commits, store.url)
     key = compaction_key(start, end)
     outcome = store.create(key, data)
     if not isinstance(outcome, (Committed, Conflict)):

@@ -55,7 +55,7 @@ class LeanFiles:
         else:
             again = [self._again(chunk) for chunk in files.adds.to_batches()]
             adds = pa.Table.from_batches(again, self.schema)
-        return Reconciled(adds, files.removes)
+        return Reconciled(adds, files.removes, files.canonical)
 
     def _again(self, lean: pa.RecordBatch) -> pa.RecordBatch:
         parsed = conform_stats(lean.column("stats_parsed"), self.shape)

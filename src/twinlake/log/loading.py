@@ -106,7 +106,7 @@ def _state(
 
     checkpoint = segment.checkpoint
     if checkpoint is None:
-        return FileState.of(Reconciled.empty, Reconciled.empty, commits)
+        return FileState.of(Reconciled.empty, Reconciled.empty, store.url, commits)
 
     def load(*, lean: bool) -> Reconciled:
         from twinlake.log.checkpoint_read import read_files
@@ -128,7 +128,7 @@ def _state(
             )
             return older.state.raw()
 
-    return FileState.of(lambda: load(lean=False), lambda: load(lean=True), commits)
+    return FileState.of(lambda: load(lean=False), lambda: load(lean=True), store.url, commits)
 
 
 def _commits(store: Store, segment: LogSegment) -> Iterator[CommitColumns]:
@@ -159,6 +159,7 @@ def _read_compaction(store: Store, file: LogFile) -> CommitColumns | None:
     """What a compaction file says; None if it cannot be trusted, and its commits are to be read."""
     import pyarrow as pa
 
+    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
     from twinlake.log.decoding import decode_commit
     from twinlake.log.reconcile import check_reconciled
@@ -169,6 +170,7 @@ def _read_compaction(store: Store, file: LogFile) -> CommitColumns | None:
         check_reconciled(
             pa.Table.from_batches(columns.adds, ADD_SCHEMA),
             pa.Table.from_batches(columns.removes, REMOVE_SCHEMA),
+            CanonicalPaths.of(store.url),
         )
     except StorageError:
         return None
@@ -212,6 +214,7 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
 
 def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
     """The snapshot of version 0 from its own commit; nothing is read."""
+    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.log.reconcile import FileState, Reconciled
 
     protocol, metadata = check_complete(
@@ -226,9 +229,9 @@ def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
         metadata=metadata,
         set_transactions={},
         domains={},
-        state=FileState.of(Reconciled.empty, Reconciled.empty),
+        state=FileState.of(Reconciled.empty, Reconciled.empty, store.url),
         counters=Counters(0, 0, 0, 0),
-        live=LiveFiles(),
+        live=LiveFiles(CanonicalPaths.of(store.url)),
     )
     return nothing.advance(0, actions)
 

@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 
 from twinlake.actions import AddFile, RemoveFile
 from twinlake.errors import Code, CorruptTable
+from twinlake.log.canonical_paths import CanonicalPaths
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA, add_batch, file_keys, remove_batch
 from twinlake.log.decoding import CommitColumns
+from twinlake.log.path_columns import are_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +36,7 @@ __all__ = [
     "columns_of_actions",
     "fold",
     "overlay",
+    "reconciled_file",
 ]
 
 
@@ -43,20 +46,41 @@ class Reconciled:
 
     adds: pa.Table
     removes: pa.Table
+    canonical: bool = False
+    """Whether every path is known to be its own key, so that nobody has to look again."""
 
     @staticmethod
     def empty() -> Reconciled:
         """The state before the first commit."""
-        return Reconciled(ADD_SCHEMA.empty_table(), REMOVE_SCHEMA.empty_table())
+        return Reconciled(ADD_SCHEMA.empty_table(), REMOVE_SCHEMA.empty_table(), canonical=True)
 
 
-def check_reconciled(adds: pa.Table, removes: pa.Table) -> None:
+def reconciled_file(adds: pa.Table, removes: pa.Table, paths: CanonicalPaths) -> Reconciled:
+    """What a compaction file or a checkpoint holds, if it is reconciled."""
+    canonical = _are_canonical(adds, removes)
+    check_reconciled(adds, removes, None if canonical else paths)
+    return Reconciled(adds, removes, canonical=canonical)
+
+
+def _are_canonical(*tables: pa.Table) -> bool:
+    return all(are_keys(table["path"]) and not _has_vector_paths(table) for table in tables)
+
+
+def _has_vector_paths(table: pa.Table) -> bool:
+    """Whether a deletion vector is named by a path, which has spellings too."""
+    if not _has_vectors(table):
+        return False
+    kind = pc.struct_field(table["deletion_vector"], "storage_type")
+    return bool(pc.any(pc.equal(kind, "p")).as_py())
+
+
+def check_reconciled(adds: pa.Table, removes: pa.Table, paths: CanonicalPaths | None) -> None:
     """Raise ``ValueError`` unless every key is named by one action, add or remove.
 
     So it is in compaction files and checkpoints (Delta protocol, Action Reconciliation). Which of
     two actions would count depends on who reads them.
     """
-    keys = pa.chunked_array([*_chunks(file_keys(adds)), *_chunks(file_keys(removes))], pa.string())
+    keys = _keys_of(adds, removes, paths)
     if len(keys.unique()) == len(keys):
         return
     counted = pc.value_counts(keys)
@@ -76,7 +100,9 @@ def columns_of_actions(version: int, actions: Sequence[Action]) -> CommitColumns
     )
 
 
-def fold(commits: Sequence[CommitColumns], lean: Lean | None = None) -> Reconciled:
+def fold(
+    commits: Sequence[CommitColumns], paths: CanonicalPaths, lean: Lean | None = None
+) -> Reconciled:
     """The commits (ascending) reconciled among themselves, raw or made lean."""
     # Order numbers are version * 2 (removes) and version * 2 + 1 (adds): should one commit both
     # remove and add a key, which is not legal, the row that would otherwise vanish stays.
@@ -84,39 +110,47 @@ def fold(commits: Sequence[CommitColumns], lean: Lean | None = None) -> Reconcil
     removes, remove_order = _gather(
         [(c.version * 2, b) for c in commits for b in c.removes], REMOVE_SCHEMA
     )
-    keys = pa.chunked_array([*_chunks(file_keys(adds)), *_chunks(file_keys(removes))], pa.string())
+    canonical = _are_canonical(adds, removes)
+    odd = None if canonical else paths
+    keys = _keys_of(adds, removes, odd)
     names = pc.dictionary_encode(keys)
     distinct = len(names.chunk(0).dictionary) if names.num_chunks else 0
     repeated = distinct < len(keys)
     if repeated or _has_vectors(adds) or _has_vectors(removes):
         compacted = frozenset(c.version for c in commits if c.compacted)
-        _check_once_a_commit(adds, add_order, "add", compacted)
-        _check_once_a_commit(removes, remove_order, "remove", compacted)
+        _check_once_a_commit(adds, odd, add_order, "add", compacted)
+        _check_once_a_commit(removes, odd, remove_order, "remove", compacted)
     if not repeated:
-        return Reconciled(adds if lean is None else lean.adds(adds), removes)
+        return Reconciled(adds if lean is None else lean.adds(adds), removes, canonical)
     order = pa.chunked_array([*add_order.chunks, *remove_order.chunks], pa.int64())
     wins = _is_newest(pa.chunked_array([c.indices for c in names.chunks]), order, distinct)
     live = wins.slice(0, len(adds))
     return Reconciled(
         adds.filter(live) if lean is None else lean.adds(adds, live),
         removes.filter(wins.slice(len(adds))),
+        canonical,
     )
 
 
-def overlay(base: Reconciled, newer: Reconciled) -> Reconciled:
+def overlay(base: Reconciled, newer: Reconciled, paths: CanonicalPaths) -> Reconciled:
     """The base with newer files on top: whatever the newer ones name replaces what was there."""
     if not len(newer.adds) and not len(newer.removes):
         return base
-    keys = [*_chunks(file_keys(newer.adds)), *_chunks(file_keys(newer.removes))]
-    touched = pa.chunked_array(keys, pa.string())
+    if not len(base.adds) and not len(base.removes):
+        return newer
+    touched = _keys_of(newer.adds, newer.removes, None if newer.canonical else paths)
+    odd = None if base.canonical else paths
+    adds = [_without(base.adds, touched, odd), newer.adds]
     return Reconciled(
-        pa.concat_tables([_without(base.adds, touched), newer.adds], promote_options="default"),
-        pa.concat_tables([_without(base.removes, touched), newer.removes]),
+        pa.concat_tables(adds, promote_options="default"),
+        pa.concat_tables([_without(base.removes, touched, odd), newer.removes]),
+        canonical=base.canonical and newer.canonical,
     )
 
 
-def _chunks(column: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+def _keys_of(adds: pa.Table, removes: pa.Table, paths: CanonicalPaths | None) -> pa.ChunkedArray:
+    chunks = [*file_keys(adds, paths).chunks, *file_keys(removes, paths).chunks]
+    return pa.chunked_array(chunks, pa.string())
 
 
 def _gather(
@@ -142,22 +176,27 @@ def _has_vectors(table: pa.Table) -> bool:
     return bool(vectors.null_count < len(vectors))
 
 
-def _without(table: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
+def _without(table: pa.Table, touched: pa.ChunkedArray, paths: CanonicalPaths | None) -> pa.Table:
     if not len(table):
         return table
-    gone = pc.is_in(file_keys(table), value_set=touched)
+    gone = pc.is_in(file_keys(table, paths), value_set=touched)
     return table.filter(pc.invert(gone)) if pc.any(gone).as_py() else table
 
 
 def _check_once_a_commit(
-    table: pa.Table, order: pa.ChunkedArray, name: str, compacted: frozenset[int]
+    table: pa.Table,
+    paths: CanonicalPaths | None,
+    order: pa.ChunkedArray,
+    name: str,
+    compacted: frozenset[int],
 ) -> None:
-    if not len(table) or pc.count_distinct(table["path"]).as_py() == len(table):
+    names = table["path"] if paths is None else paths.keys(table["path"])
+    if not len(table) or pc.count_distinct(names).as_py() == len(table):
         return
-    within = pc.binary_join_element_wise(table["path"], pc.cast(order, pa.string()), "\x00")
+    within = pc.binary_join_element_wise(names, pc.cast(order, pa.string()), "\x00")
     if pc.count_distinct(within).as_py() == len(table):
         return
-    pairs = pa.table({"path": table["path"], "order": order})
+    pairs = pa.table({"path": names, "order": order})
     counts = pairs.group_by(["path", "order"], use_threads=False).aggregate([([], "count_all")])
     twice = counts.filter(pc.greater(counts["count_all"], 1))
     if compacted and len(twice):
@@ -198,11 +237,20 @@ class Layers:
     """A reconciled base and the commits not yet applied to it."""
 
     def __init__(
-        self, load: Callable[[], Reconciled], pending: tuple[CommitColumns, ...] = ()
+        self,
+        load: Callable[[], Reconciled],
+        paths: CanonicalPaths,
+        pending: tuple[CommitColumns, ...] = (),
     ) -> None:
         self._base = _Once(load)
+        self._paths = paths
         self._pending = pending
         self._lock = threading.Lock()
+
+    @property
+    def paths(self) -> CanonicalPaths:
+        """The canonical forms of the table's paths."""
+        return self._paths
 
     @property
     def is_loaded(self) -> bool:
@@ -213,6 +261,7 @@ class Layers:
         """The layers one commit later; nothing is read or merged yet."""
         later = Layers.__new__(Layers)
         later._lock = threading.Lock()
+        later._paths = self._paths
         with self._lock:
             later._base, later._pending = self._base, self._pending
         if commit.adds or commit.removes:
@@ -226,7 +275,7 @@ class Layers:
             if lean is not None:
                 base = lean.conform(base)
             if self._pending:
-                base = overlay(base, fold(self._pending, lean))
+                base = overlay(base, fold(self._pending, self._paths, lean), self._paths)
                 self._pending = ()
                 self._base = _Once(lambda: base)
                 self._base.get()  # so that it counts as loaded
@@ -260,10 +309,12 @@ class FileState:
     def of(
         load: Callable[[], Reconciled],
         load_lean: Callable[[], Reconciled],
+        root: str,
         pending: tuple[CommitColumns, ...] = (),
     ) -> FileState:
         """State whose base is read by ``load`` (raw) or ``load_lean`` when first needed."""
-        return FileState(Layers(load, pending), Layers(load_lean, pending))
+        paths = CanonicalPaths.of(root)
+        return FileState(Layers(load, paths, pending), Layers(load_lean, paths, pending))
 
     @property
     def is_raw_loaded(self) -> bool:
@@ -283,5 +334,5 @@ class FileState:
         if not self._lean.is_loaded and self._raw.is_loaded:
             # Nothing to read again; what the base was read from may even be gone by now.
             raw = self._raw
-            self._lean = Layers(lambda: lean.conform(raw.reconciled()))
+            self._lean = Layers(lambda: lean.conform(raw.reconciled()), raw.paths)
         return self._lean.reconciled(lean)

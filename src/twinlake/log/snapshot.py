@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.log.listing import Checkpoint
     from twinlake.log.reconcile import FileState
     from twinlake.schema import Struct
@@ -80,6 +81,13 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.url!r}, version={self.version})"
+
+    @property
+    def paths(self) -> CanonicalPaths:
+        """The canonical forms of the paths in this table's log."""
+        from twinlake.log.canonical_paths import CanonicalPaths
+
+        return CanonicalPaths.of(self.store.url)
 
     @property
     def schema(self) -> Struct:
@@ -182,8 +190,9 @@ class Snapshot:
         from twinlake.log.lean import LeanFiles
         from twinlake.log.path_check import check_paths
 
-        adds = self.state.lean(LeanFiles(self.metadata)).adds
-        check_paths(adds["path"])
+        files = self.state.lean(LeanFiles(self.metadata))
+        adds = files.adds
+        check_paths(adds["path"], canonical=files.canonical)
         with self._lock:
             # Carried counters believe every add to be new and every remove to hit; now we know.
             self._counters = count_files(adds)
@@ -200,7 +209,7 @@ class Snapshot:
         from twinlake.log.stats import with_json_stats
 
         raw = self.add_files()
-        check_paths(raw["path"])
+        check_paths(raw["path"], canonical=self.state.raw().canonical)
         wanted = raw if where is None else raw.filter(self._mask(where))
         return adds_from(with_json_stats(wanted))
 
@@ -212,7 +221,7 @@ class Snapshot:
         return prune(expr, file_stats(self._view))
 
     def live_files(self, paths: Iterable[str]) -> dict[str, AddFile]:
-        """The live files among ``paths`` (as the log spells them)."""
+        """The live files among ``paths``, which are spelled as the log spells them."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -284,7 +293,7 @@ class Snapshot:
                 return exact
             files = self._few_in_memory(known)
         if files is not None:
-            exact = LiveFiles.of(files).after(actions, count_files(files))
+            exact = LiveFiles.of(files, self.paths).after(actions, count_files(files))
             if exact is not None:
                 return exact
         return None, known.after(actions)

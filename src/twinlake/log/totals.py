@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from twinlake.actions import Action
+    from twinlake.log.canonical_paths import CanonicalPaths
 
 __all__ = ["MAX_TRACKED", "Counters", "LiveFiles", "count_files"]
 
@@ -85,14 +86,15 @@ class LiveFiles:
     gets nothing.
     """
 
-    __slots__ = ("_files", "_lock")
+    __slots__ = ("_files", "_lock", "_paths")
 
-    def __init__(self, files: _Files | None = None) -> None:
+    def __init__(self, paths: CanonicalPaths, files: _Files | None = None) -> None:
+        self._paths = paths
         self._files: _Files | None = {} if files is None else files
         self._lock = threading.Lock()
 
     @staticmethod
-    def of(adds: pa.Table) -> LiveFiles:
+    def of(adds: pa.Table, paths: CanonicalPaths) -> LiveFiles:
         """Of files in the raw or the lean layout."""
         import pyarrow.compute as pc
 
@@ -100,11 +102,9 @@ class LiveFiles:
 
         cardinality = pc.struct_field(adds["deletion_vector"], "cardinality").to_pylist()
         sizes = adds["size"].to_pylist()
-        return LiveFiles(
-            dict(
-                zip(file_keys(adds).to_pylist(), zip(sizes, cardinality, strict=True), strict=True)
-            )
-        )
+        keys = file_keys(adds, paths).to_pylist()
+        files = dict(zip(keys, zip(sizes, cardinality, strict=True), strict=True))
+        return LiveFiles(paths, files)
 
     def after(
         self, actions: Sequence[Action], totals: Counters
@@ -118,16 +118,21 @@ class LiveFiles:
         # As in reconciliation a commit's removes come first.
         for action in actions:
             if isinstance(action, RemoveFile):
-                _count(before, files.pop(_key(action), None), -1)
+                _count(before, files.pop(self._key(action), None), -1)
         for action in actions:
             if isinstance(action, AddFile):
-                key = _key(action)
+                key = self._key(action)
                 _count(before, files.get(key), -1)
                 vector = action.deletion_vector
                 files[key] = added = (action.size, None if vector is None else vector.cardinality)
                 _count(before, added, 1)
-        later = LiveFiles(files) if len(files) <= MAX_TRACKED else None
+        later = LiveFiles(self._paths, files) if len(files) <= MAX_TRACKED else None
         return later, totals.moved(*before)
+
+    def _key(self, action: AddFile | RemoveFile) -> str:
+        """The key of a file, as ``file_keys`` spells it."""
+        path, vector = self._paths.key(action.path), action.deletion_vector
+        return path if vector is None else f"{path}\x00{self._paths.vector_key(vector)}"
 
 
 def _count(totals: list[int], file: tuple[int, int | None] | None, sign: int) -> None:
@@ -139,12 +144,6 @@ def _count(totals: list[int], file: tuple[int, int | None] | None, sign: int) ->
     if cardinality is not None:
         totals[2] += sign
         totals[3] += sign * cardinality
-
-
-def _key(action: AddFile | RemoveFile) -> str:
-    """The key of a file, as ``file_keys`` spells it."""
-    vector = action.deletion_vector
-    return action.path if vector is None else f"{action.path}\x00{vector.unique_id}"
 
 
 def count_files(raw: pa.Table) -> Counters:

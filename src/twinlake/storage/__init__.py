@@ -27,9 +27,12 @@ from twinlake.storage.paths import (
     check_file_name,
     check_key,
     check_log_path,
+    check_new_path,
     decode_path,
     encode_path,
+    locate,
     parse_location,
+    split_scheme,
 )
 
 __all__ = [
@@ -56,8 +59,10 @@ __all__ = [
     "check_file_name",
     "check_key",
     "check_log_path",
+    "check_new_path",
     "decode_path",
     "encode_path",
+    "locate",
     "open_store",
     "os_error",
     "os_errors",
@@ -65,5 +70,6 @@ __all__ = [
     "register_scheme",
     "resolve",
     "schemes",
+    "split_scheme",
     "store_config",
 ]

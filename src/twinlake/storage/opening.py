@@ -16,8 +16,8 @@ from twinlake.storage.object_store import ObjectStore
 from twinlake.storage.paths import (
     ALIASES,
     Location,
-    check_log_path,
     decode_path,
+    locate,
     normal_segments,
     parse_location,
     split_scheme,
@@ -114,7 +114,7 @@ def resolve(store: Store, encoded_path: str, *, allow_outside: bool = True) -> t
     if scheme is None and not encoded_path.startswith("/"):
         return store, normal_segments(decoded, original=encoded_path)
     home = parse_location(store.url)
-    place = _absolute(encoded_path, decoded, scheme, home)
+    place = locate(home, encoded_path)
     key = home.relative(place)
     if key is not None:
         return store, key
@@ -122,20 +122,6 @@ def resolve(store: Store, encoded_path: str, *, allow_outside: bool = True) -> t
         why = "it is outside the table" if place.path else "it names no file"
         raise unsafe_path(encoded_path, why)
     return _elsewhere(store, home, place.root.url, place.scheme), place.path
-
-
-def _absolute(encoded: str, decoded: str, scheme: str | None, home: Location) -> Location:
-    if scheme is not None and scheme not in _OPENERS:
-        raise unsafe_path(encoded, f"the scheme {scheme!r} is not known")
-    check_log_path(encoded)
-    if scheme is None:
-        # Without a scheme the path belongs to the file system or bucket of the table.
-        path = normal_segments(decoded, original=encoded)
-        return Location(scheme=home.scheme, authority=home.authority, path=path)
-    try:
-        return parse_location(encoded)
-    except UserError as error:
-        raise unsafe_path(encoded, error.why) from error
 
 
 def _elsewhere(store: Store, home: Location, root: str, scheme: str) -> Store:

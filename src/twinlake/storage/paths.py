@@ -24,8 +24,10 @@ __all__ = [
     "check_file_name",
     "check_key",
     "check_log_path",
+    "check_new_path",
     "decode_path",
     "encode_path",
+    "locate",
     "parse_location",
     "split_scheme",
 ]
@@ -177,6 +179,17 @@ def check_log_path(encoded: str) -> None:
         raise unsafe_path(encoded, "an absolute path must not have '..' segments or a NUL")
 
 
+def check_new_path(encoded: str) -> None:
+    """Refuse a path that no commit may bring into a log.
+
+    Beyond what ``check_log_path`` refuses that is every ``..``: a file system goes through the
+    folder before it, which need not be there, while others take both out of the text.
+    """
+    check_log_path(encoded)
+    if ".." in decode_path(encoded).split("/"):
+        raise unsafe_path(encoded, "it has a '..' segment, which readers resolve in different ways")
+
+
 def split_scheme(text: str) -> str | None:
     """The scheme of a URL, as we print it, or None for a plain path.
 
@@ -293,3 +306,22 @@ def _bucket_location(text: str, scheme: str, authority: str, path: str) -> Locat
     if path and _SUSPECT.search(path):
         _refuse(text, "it has an empty, '.' or '..' segment", "give the path without them")
     return Location(scheme=scheme, authority=authority, path=path)
+
+
+def locate(home: Location, encoded: str) -> Location:
+    """Where an absolute path of the log is; one without a scheme is where the table is.
+
+    >>> locate(parse_location("s3://lake/t"), "/other/a%20b").url
+    's3://lake/other/a%20b'
+    """
+    scheme = split_scheme(encoded)
+    if scheme is not None and scheme not in ALIASES.values():
+        raise unsafe_path(encoded, f"the scheme {scheme!r} is not known")
+    check_log_path(encoded)
+    if scheme is None:
+        path = normal_segments(decode_path(encoded), original=encoded)
+        return Location(scheme=home.scheme, authority=home.authority, path=path)
+    try:
+        return parse_location(encoded)
+    except UserError as error:
+        raise unsafe_path(encoded, error.why) from error

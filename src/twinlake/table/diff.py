@@ -198,7 +198,7 @@ def _files(old: Snapshot, new: Snapshot) -> list[FileChange]:
     from twinlake.log.columns import file_keys
 
     before, after = old.files(), new.files()
-    before_keys, after_keys = file_keys(before), file_keys(after)
+    before_keys, after_keys = file_keys(before, old.paths), file_keys(after, new.paths)
     gone = before.filter(pc.invert(pc.is_in(before_keys, value_set=after_keys)))
     came = after.filter(pc.invert(pc.is_in(after_keys, value_set=before_keys)))
     return [*_changes("removed", gone), *_changes("added", came)]

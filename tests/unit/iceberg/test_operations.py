@@ -7,6 +7,7 @@ import pytest
 from twinlake.actions import AddFile, RemoveFile
 from twinlake.actions.files import DeletionVectorDescriptor
 from twinlake.iceberg.operations import file_changes, operation_of, snapshot_summary
+from twinlake.log.canonical_paths import CanonicalPaths
 
 VECTOR = DeletionVectorDescriptor("i", "x", 4, 1)
 
@@ -55,7 +56,7 @@ CASES = {
 def test_operations(
     actions: list[AddFile | RemoveFile], added: int, removed: int, name: str
 ) -> None:
-    changes = file_changes(actions)
+    changes = file_changes(actions, CanonicalPaths.of("file:///lake/t"))
 
     assert str(operation_of(changes, added_rows=added, removed_rows=removed)) == name
 

@@ -76,7 +76,8 @@ def test_unknown_actions_and_fields_are_kept_and_commit_info_is_not() -> None:
                 b'{"txn":{"appId":"p","version":2},"add":null}\n'
                 b'{"protocol":{"minReaderVersion":1,"minWriterVersion":2,"odd":1}}\n',
             ),
-        ]
+        ],
+        "file:///lake/t",
     )
     lines = [json.loads(line) for line in text.splitlines()]
     assert lines == [
@@ -135,7 +136,9 @@ def test_a_damaged_compaction_is_passed_over() -> None:
 
 
 def _reconciled_lines(store: MemoryStore, start: int, end: int) -> bytes:
-    return compact_lines([(str(v), store.read(commit_key(v))) for v in range(start, end + 1)])
+    return compact_lines(
+        [(str(v), store.read(commit_key(v))) for v in range(start, end + 1)], store.url
+    )
 
 
 CONTRADICTIONS = {

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from twinlake.log.canonical_paths import CanonicalPaths
 from twinlake.spark.java_names import check_java_names
 from twinlake.spark.spark_types import java_class, jvm_type
-from twinlake.storage import decode_path, encode_path, parse_location
+from twinlake.storage import decode_path, encode_path, parse_location, split_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["file_keys", "hadoop_root", "read_files"]
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-./=]*").fullmatch
-_HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:").match
+_PLAIN: Final = re.compile(r"(?:[A-Za-z0-9_\-=][A-Za-z0-9_\-.=]*/)*[A-Za-z0-9_\-=.]+").fullmatch
 _BLOCK: Final = 128 << 20
 #: Schemes as Hadoop's file systems register them, by the name we print.
 _HADOOP_SCHEMES: Final = {"s3": "s3a"}
@@ -50,23 +50,15 @@ def hadoop_root(url: str) -> str:
 
 def file_keys(root: str, paths: Sequence[str]) -> list[str]:
     """The files of the log as ``_metadata.file_path`` will spell them; ``root`` is Hadoop's."""
-    return [
-        f"{root}/{path}" if _PLAIN(path) and not path.startswith("/") else _odd_key(root, path)
-        for path in paths
-    ]
+    return [f"{root}/{path}" if _PLAIN(path) else _odd_key(root, path) for path in paths]
 
 
 def _odd_key(root: str, path: str) -> str:
-    if _HAS_SCHEME(path):
-        return hadoop_root(path)
-    decoded = decode_path(path)
-    if path.startswith("/"):
-        scheme, _, rest = root.partition(":")
-        authority = rest[2:].partition("/")[0] if rest.startswith("//") else None
-        prefix = f"{scheme}:" if authority is None else f"{scheme}://{authority}"
-        return prefix + encode_path(decoded)
+    file = CanonicalPaths.of(root).file(path)
+    if split_scheme(file) is not None:
+        return hadoop_root(file)
     # A leading slash keeps a colon in the first segment from being taken for a scheme.
-    return root + encode_path(f"/{decoded}")
+    return root + encode_path(f"/{decode_path(file)}")
 
 
 def read_files(
