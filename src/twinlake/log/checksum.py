@@ -6,6 +6,7 @@ one it cannot read, goes on without.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,12 +36,15 @@ __all__ = [
     "FileSizeHistogram",
     "VersionChecksum",
     "check_checksum",
+    "check_stated",
     "checksum_of",
     "read_checksum",
     "stated_counters",
     "verify_checksum",
     "write_checksum",
 ]
+
+_LOGGER: Final = logging.getLogger("twinlake.log")
 
 # A checksum is written with every commit; beyond this many the lists would dominate it.
 _MAX_LISTED: Final = 1000
@@ -229,14 +233,6 @@ def read_checksum(store: Store, version: int) -> VersionChecksum | None:
         return None
 
 
-def stated_counters(snapshot: Snapshot) -> Counters | None:
-    """The totals the checksum file of exactly this version states, if it is of this very table."""
-    found = read_checksum(snapshot.store, snapshot.version)
-    if found is None or found.metadata != snapshot.metadata or found.protocol != snapshot.protocol:
-        return None
-    return found.counters
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One thing in which the table state and its checksum file disagree."""
@@ -244,6 +240,69 @@ class Difference:
     field: str
     checksum: Any
     table: Any
+
+    def __str__(self) -> str:
+        if self.field in ("metadata", "protocol"):
+            return f"{self.field} differs"
+        told, found = _short(self.checksum), _short(self.table)
+        return f"{self.field} is {found} in the log and {told} in the file"
+
+
+def stated_counters(snapshot: Snapshot) -> Counters | None:
+    """The totals the checksum file of exactly this version states, unless it contradicts the log.
+
+    Only what is in memory is compared: the file is there to spare a look at the rest.
+    """
+    found = read_checksum(snapshot.store, snapshot.version)
+    if found is None:
+        return None
+    listed = found.set_transactions or ()
+    known = snapshot.set_transactions
+    differences = [
+        *_differing("metadata", found.metadata, snapshot.metadata),
+        *_differing("protocol", found.protocol, snapshot.protocol),
+        *(
+            # Writers leave out application ids that have expired.
+            one
+            for txn in listed
+            if txn.app_id in known
+            for one in _differing("setTransactions", txn.version, known[txn.app_id].version)
+        ),
+    ]
+    if differences:
+        _warn(snapshot, differences)
+        return None
+    return found.counters
+
+
+def check_stated(snapshot: Snapshot, stated: Counters, counted: Counters) -> None:
+    """Warn if the totals of a checksum file are not those of the files, now that they are read."""
+    differences = [
+        *_differing("numFiles", stated.num_files, counted.num_files),
+        *_differing("tableSizeBytes", stated.size_in_bytes, counted.size_in_bytes),
+        *_differing(
+            "numDeletionVectorsOpt", stated.num_deletion_vectors, counted.num_deletion_vectors
+        ),
+        *_differing(
+            "numDeletedRecordsOpt", stated.num_deleted_records, counted.num_deleted_records
+        ),
+    ]
+    if differences:
+        _warn(snapshot, differences)
+
+
+def _differing(field: str, checksum: Any, table: Any) -> list[Difference]:
+    return [] if checksum == table else [Difference(field=field, checksum=checksum, table=table)]
+
+
+def _warn(snapshot: Snapshot, differences: list[Difference]) -> None:
+    """Log that the checksum file of a version contradicts the log."""
+    _LOGGER.warning(
+        "The checksum file %s of %s contradicts the log and is not used: %s.",
+        checksum_key(snapshot.version),
+        snapshot.store.url,
+        "; ".join(map(str, differences)),
+    )
 
 
 def verify_checksum(snapshot: Snapshot, checksum: VersionChecksum) -> list[Difference]:
@@ -302,14 +361,10 @@ def check_checksum(snapshot: Snapshot, checksum: VersionChecksum) -> None:
     differences = verify_checksum(snapshot, checksum)
     if not differences:
         return
-    shown = "; ".join(
-        f"{d.field} is {_short(d.table)} in the log and {_short(d.checksum)} in the file"
-        for d in differences
-    )
     raise CorruptTable(
         Code.CHECKSUM_MISMATCH,
         f"Version {snapshot.version} of {snapshot.store.url} differs from its checksum file.",
-        why=shown,
+        why="; ".join(map(str, differences)),
         fix=(
             f"Find out which is right. If it is the log, delete {checksum_key(snapshot.version)}; "
             "else restore the damaged commits or checkpoints from a backup."

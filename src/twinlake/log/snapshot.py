@@ -76,6 +76,7 @@ class Snapshot:
         self._modified_ms = modified_ms
         self._counters = counters
         self._stated = stated
+        self._stated_totals: Counters | None = None
         self._live = live
         self._lock = threading.RLock()
 
@@ -152,8 +153,18 @@ class Snapshot:
         with self._lock:
             if self._counters is None:
                 loaded = self.state.is_raw_loaded
-                self._counters = count_files(self.add_files() if loaded else self._view)
+                self._take_count(count_files(self.add_files() if loaded else self._view))
+                assert self._counters is not None
             return self._counters
+
+    def _take_count(self, counted: Counters) -> None:
+        """From now on the totals are those of the files themselves."""
+        stated, self._stated_totals = self._stated_totals, None
+        self._counters = counted
+        if stated is not None and stated != counted:
+            from twinlake.log.checksum import check_stated
+
+            check_stated(self, stated, counted)
 
     @property
     def known_counters(self) -> Counters | None:
@@ -164,6 +175,7 @@ class Snapshot:
         with self._lock:
             if self._counters is None and self._stated is not None:
                 self._counters, self._stated = self._stated(self), None
+                self._stated_totals = self._counters
             return self._counters
 
     @property
@@ -195,7 +207,7 @@ class Snapshot:
         check_paths(adds["path"], canonical=files.canonical)
         with self._lock:
             # Carried counters believe every add to be new and every remove to hit; now we know.
-            self._counters = count_files(adds)
+            self._take_count(count_files(adds))
         return view_files(adds, self.metadata)
 
     def files(self, where: str | Expr | None = None) -> pa.Table:

@@ -32,6 +32,7 @@ class Difference(StrEnum):
     CALENDAR = "calendar"
     PADDING = "padding"
     ROWS = "rows"
+    CHECKSUM = "checksum file differs from the log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from twinlake.errors import TwinlakeError
 from twinlake.iceberg.file_access import pyiceberg_properties
 from twinlake.iceberg.snapshot_ids import recorded_id, snapshot_id, version_of
-from twinlake.log import load_snapshot
+from twinlake.log import load_snapshot, read_checksum, verify_checksum
 from twinlake.runtime import engine_for
 from twinlake.table.twin_checks import VersionCheck
 from twinlake.table.twin_iceberg import IcebergSide
@@ -124,6 +124,7 @@ class _Run:
             delta = self._delta(version)
             check = VersionCheck(delta, iceberg, self.location)
             self.report(check.findings())
+            self.report(_checksum_findings(delta))
         except TwinlakeError as error:
             self._unreadable(version, delta=error.what)
             return
@@ -229,3 +230,12 @@ class _Run:
     def _unreadable(self, version: int, *, delta: str = "", iceberg: str = "") -> None:
         found = Finding(version=version, what=Difference.UNREADABLE, delta=delta, iceberg=iceberg)
         self.report([found])
+
+
+def _checksum_findings(delta: Snapshot) -> Iterable[Finding]:
+    """In what the checksum file of a version, where it has one, contradicts its log."""
+    checksum = read_checksum(delta.store, delta.version)
+    if checksum is None:
+        return
+    for one in verify_checksum(delta, checksum):
+        yield Finding(version=delta.version, what=Difference.CHECKSUM, delta=str(one))

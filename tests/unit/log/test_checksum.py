@@ -178,3 +178,47 @@ def test_counts_of_vectors_that_are_not_stated_are_not_guessed() -> None:
     del body["numDeletionVectorsOpt"]
     store.put(checksum_key(version), json.dumps(body).encode())
     assert load_snapshot(store).known_counters is None
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"numFiles": 1}, "numFiles is 40 in the log and 1 in the file"),
+        ({"tableSizeBytes": 2}, "tableSizeBytes is"),
+        ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 1}}, "protocol differs"),
+        ({"setTransactions": [{"appId": "app", "version": 99}]}, "setTransactions is 3"),
+    ],
+    ids=["files", "bytes", "protocol", "application"],
+)
+def test_a_contradiction_is_logged_when_the_file_is_read_anyway(
+    change: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore()
+    version = sample_log(store)
+    write_checksum(load_snapshot(store))
+    body = stored(store, version) | change
+    if "setTransactions" in change:
+        known = load_snapshot(store).set_transactions
+        app, txn = next(iter(known.items()))
+        body["setTransactions"] = [{"appId": app, "version": 99}]
+        told = f"setTransactions is {txn.version} in the log and 99 in the file"
+    store.put(checksum_key(version), json.dumps(body).encode())
+
+    snapshot = load_snapshot(store)
+    with caplog.at_level("WARNING", logger="twinlake.log"):
+        _ = snapshot.known_counters
+        assert len(snapshot.files()) == 40
+    assert told in caplog.text
+    assert "00000000000000000003.crc" in caplog.text
+    assert snapshot.num_files == 40
+
+
+def test_a_checksum_that_agrees_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    sample_log(store)
+    write_checksum(load_snapshot(store))
+    snapshot = load_snapshot(store)
+    with caplog.at_level("WARNING", logger="twinlake.log"):
+        assert snapshot.known_counters is not None
+        assert len(snapshot.files()) == 40
+    assert not caplog.records
