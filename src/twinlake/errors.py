@@ -24,10 +24,10 @@ An error carries a stable code and three sentences: what happened, why, and how 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "Code",
@@ -57,7 +57,11 @@ __all__ = [
     "how_to_sync",
     "how_to_unset",
     "how_to_upgrade",
+    "listed",
 ]
+
+
+_LISTED: Final = 20
 
 
 class Code(StrEnum):
@@ -117,6 +121,18 @@ class Code(StrEnum):
     )
     NOT_YET = "TWIN-NOT-YET"  #: Known and planned, but not in this release.
     INTERNAL = "TWIN-INTERNAL"  #: Something that twinlake did not expect: a bug of its own.
+
+
+def listed(texts: Iterable[str], separator: str = "; ") -> str:
+    """The first twenty of many reasons, and how many there are: nobody reads more in an error.
+
+    >>> listed(map(str, range(22)), " ")
+    '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 and 2 more (22 in all)'
+    """
+    found = list(texts)
+    shown = separator.join(found[:_LISTED])
+    more = len(found) - _LISTED
+    return f"{shown} and {more:,} more ({len(found):,} in all)" if more > 0 else shown
 
 
 class TwinlakeError(Exception):

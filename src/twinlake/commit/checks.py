@@ -29,6 +29,7 @@ from twinlake.errors import (
     how_to_drop_feature,
     how_to_set,
     how_to_unset,
+    listed,
 )
 from twinlake.protocol import is_steering_key
 from twinlake.schema import schema_change_violations
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
 
 _SYSTEM_DOMAINS: Final = "delta."
-_SHOWN: Final = 20
-"""How many violations an error spells out; its fields hold all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,9 +487,8 @@ def _error(draft: Draft, found: list[tuple[str, Violation]]) -> TwinlakeError:
     return UserError(
         codes.pop() if len(codes) == 1 else Code.COMMIT_INVALID,
         f"{draft.change.operation.name} cannot be committed.",
-        why="; ".join(violation.message for _, violation in found[:_SHOWN])
-        + (f"; and {len(found) - _SHOWN} more." if len(found) > _SHOWN else "."),
-        fix=" ".join(fixes) or "Correct the actions of the commit.",
+        why=listed(violation.message for _, violation in found) + ".",
+        fix=listed(fixes, " ") or "Correct the actions of the commit.",
         rule=found[0][0],
         delta_class=classes[0] if classes else None,
         fields={

@@ -8,7 +8,7 @@ from twinlake.compat.compats import COMPATS
 from twinlake.compat.registry import RULES
 from twinlake.compat.report import Report
 from twinlake.compat.rule import Case, Profile, Scope
-from twinlake.errors import Code, CompatViolation
+from twinlake.errors import Code, CompatViolation, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -89,8 +89,8 @@ def refusal(report: Report, operation: str) -> CompatViolation:
     return CompatViolation(
         Code.COMPAT,
         f"{operation} would break {many} rule{'s' if many > 1 else ''} of {report.compat}.",
-        why="; ".join(f"{v.rule}: {v.message}" for v in report.violations) + ".",
-        fix=" ".join(dict.fromkeys(v.fix for v in report.violations if v.fix)),
+        why=listed(f"{v.rule}: {v.message}" for v in report.violations) + ".",
+        fix=listed(dict.fromkeys(v.fix for v in report.violations if v.fix), " "),
         rule=first.rule,
         delta_class=first.delta_class or "DELTA_ICEBERG_COMPAT_VIOLATION",
         fields={"report": report.to_dict()},

@@ -14,7 +14,7 @@ from twinlake.actions import AddFile, Metadata
 from twinlake.commit.footers import file_footers
 from twinlake.compat import Profile, State, enabled_compats, profile_of
 from twinlake.compat.misread_files import misread_files
-from twinlake.errors import Code, CompatViolation
+from twinlake.errors import Code, CompatViolation, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -116,7 +116,7 @@ class ForeignFiles:
         return CompatViolation(
             Code.COMPAT,
             f"Iceberg metadata stops before version {version}: {first.message}.",
-            why="; ".join(named) + ".",
+            why=listed(named) + ".",
             fix=" ".join(dict.fromkeys(self._fix(one, metadata) for one in broken.values())),
             rule=first.rule,
             delta_class=first.delta_class,

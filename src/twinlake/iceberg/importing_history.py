@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.errors import Code, CorruptTable, StorageError, UserError
+from twinlake.errors import Code, CorruptTable, StorageError, UserError, listed
 from twinlake.iceberg.importing_files import partition_problem, read_entries, read_listed
 from twinlake.iceberg.importing_metadata import key_or_url, read_file
 from twinlake.iceberg.importing_schemas import ImportedSchema, import_schema
@@ -108,7 +108,7 @@ def read_history(source: SourceTable, store: Store, executor: Executor) -> Histo
         raise UserError(
             Code.COMPAT,
             f"The Iceberg table at {source.location} cannot become a Delta table.",
-            why="; ".join(against) + ".",
+            why=listed(against) + ".",
             fix="Rewrite the table without these with an Iceberg engine, then import it.",
             fields={"location": source.location, "problems": against},
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.compat.schema_rules import collations_of
-from twinlake.errors import Code, CompatViolation, CorruptTable
+from twinlake.errors import Code, CompatViolation, CorruptTable, listed
 from twinlake.iceberg.content_ids import content_id
 from twinlake.iceberg.default_values import write_default
 from twinlake.schema import (
@@ -121,7 +121,7 @@ def iceberg_schema(metadata: Metadata, *, format_version: int = 2) -> IcebergSch
         raise CompatViolation(
             Code.COMPAT,
             f"The schema of table {metadata.label} has no Iceberg form.",
-            why="; ".join(writer.problems) + ".",
+            why=listed(writer.problems) + ".",
             fix="Run `twinlake check PATH` to see the columns, then `twinlake upgrade PATH --yes`.",
             fields={"table": metadata.label, "problems": writer.problems},
         )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.actions import RemoveFile, SetTransaction, encode_action
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.log.checkpoint_columns import (
     STATE_TYPES,
     V2_TYPES,
@@ -139,7 +139,7 @@ def _check_request(
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"Version {snapshot.version} cannot have a {kind.value} checkpoint as asked.",
-            why="; ".join(found),
+            why=listed(found),
             fix="Leave the kind out to get the one that suits the table.",
             fields={"kind": kind.value, "parts": parts, "sidecars": sidecars},
         )

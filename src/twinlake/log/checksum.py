@@ -20,7 +20,7 @@ from twinlake.actions import (
     decode_action,
     encode_action,
 )
-from twinlake.errors import Code, CorruptTable, StorageError
+from twinlake.errors import Code, CorruptTable, StorageError, listed
 from twinlake.log.names import checksum_key
 from twinlake.log.snapshot import Counters, count_files
 from twinlake.storage import Committed
@@ -364,7 +364,7 @@ def check_checksum(snapshot: Snapshot, checksum: VersionChecksum) -> None:
     raise CorruptTable(
         Code.CHECKSUM_MISMATCH,
         f"Version {snapshot.version} of {snapshot.store.url} differs from its checksum file.",
-        why="; ".join(map(str, differences)),
+        why=listed(map(str, differences)),
         fix=(
             f"Find out which is right. If it is the log, delete {checksum_key(snapshot.version)}; "
             "else restore the damaged commits or checkpoints from a backup."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from twinlake.errors import Code, UserError, how_to_upgrade
+from twinlake.errors import Code, UserError, how_to_upgrade, listed
 from twinlake.protocol import _values as as_
 from twinlake.protocol.iceberg_properties import (
     COPY_ON_WRITE,
@@ -504,8 +504,8 @@ def _refuse(problems: list[_Problem]) -> None:
         f"{len(problems)} properties cannot be set."
         if many
         else f"Property {first.key} cannot be set.",
-        why="; ".join(f"{problem.key} {problem.text}" for problem in problems) + ".",
-        fix=" ".join(fixes) or "Correct the value.",
+        why=listed(f"{problem.key} {problem.text}" for problem in problems) + ".",
+        fix=listed(fixes, " ") or "Correct the value.",
         delta_class=next((p.delta_class for p in problems if p.delta_class), None),
         fields={"properties": [problem.key for problem in problems]},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.schema.json_codec import MAX_PRECISION
 from twinlake.schema.mapping import ID_KEY, field_id, nested_ids, physical_name
 from twinlake.schema.paths import render_path
@@ -89,7 +89,7 @@ def from_arrow(schema: pa.Schema, *, field_ids: bool = False) -> Struct:
         raise UserError(
             Code.SCHEMA_INVALID,
             "Some Arrow types have no Delta type.",
-            why="; ".join(f"{path}: {kind}" for path, kind in reader.misfits),
+            why=listed(f"{path}: {kind}" for path, kind in reader.misfits),
             fix="Cast these columns, for example times to strings or large decimals to doubles.",
             delta_class="DELTA_UNSUPPORTED_DATA_TYPES",
             fields={"columns": [{"path": path, "type": kind} for path, kind in reader.misfits]},

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from twinlake.errors import Code, UserError, how_to_drop_column, how_to_drop_constraint
+from twinlake.errors import Code, UserError, how_to_drop_column, how_to_drop_constraint, listed
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
     Struct,
@@ -89,7 +89,7 @@ def refuse_dependents(
     raise UserError(
         Code.SCHEMA_EVOLUTION,
         f"Cannot {verb} column {', '.join(columns)}.",
-        why="; ".join(map(str, found)),
+        why=listed(map(str, found)),
         fix=" ".join(sorted({dependent.fix for dependent in found})),
         delta_class=found[0].delta_class,
         fields={

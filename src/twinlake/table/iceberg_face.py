@@ -16,6 +16,7 @@ from twinlake.errors import (
 from twinlake.iceberg import face_version, keep_up, lag_of
 from twinlake.iceberg.face_files import FaceFiles
 from twinlake.runtime import engine_for
+from twinlake.table.arguments import checked_arguments
 from twinlake.table.publishing import PUBLISH_PROPERTY, Published, follow, full_name, point
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["IcebergFace"]
 
 
+@checked_arguments
 class IcebergFace:
     """Where the Iceberg metadata of a table is, how new it is, and how to bring it up to date."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from twinlake.compat import names_by_id, needs_nested_ids
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.protocol import PROTECTION_PROPERTY
 from twinlake.schema import (
     ID_KEY,
@@ -56,7 +56,7 @@ def refuse_kept_properties(keys: Iterable[str]) -> None:
         raise UserError(
             Code.PROPERTY_INVALID,
             f"{', '.join(found)} cannot be set or unset.",
-            why="; ".join(_KEPT[key] for key in found),
+            why=listed(_KEPT[key] for key in found),
             fix="Leave it out.",
             delta_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             fields={"keys": found},

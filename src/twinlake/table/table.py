@@ -10,6 +10,7 @@ from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
 from twinlake.runtime import Runtime, engine_for
 from twinlake.table import alterations
+from twinlake.table.arguments import checked_arguments
 from twinlake.table.creation import create_table
 from twinlake.table.mapping import mapped
 from twinlake.table.places import shared_store, table_exists
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Table"]
 
 
+@checked_arguments
 class Table(TableView):
     """A Delta table at one version. Every change returns the table at the new version.
 

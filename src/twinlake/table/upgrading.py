@@ -35,7 +35,7 @@ from twinlake.compat import (
 from twinlake.compat.stages import promised, switched, with_uniform
 from twinlake.compat.target_metadata import BURDENS
 from twinlake.compat.upgrade_plan import ONLY_AT_CREATION
-from twinlake.errors import Code, CompatViolation, ConflictError, UserError, how_to_upgrade
+from twinlake.errors import Code, CompatViolation, ConflictError, UserError, how_to_upgrade, listed
 from twinlake.log import CACHE
 from twinlake.protocol import Metadata
 from twinlake.runtime import engine_for
@@ -84,7 +84,7 @@ def upgrade_goal(
         raise UserError(
             Code.INVALID_ARGUMENT,
             "The upgrade cannot be planned.",
-            why="; ".join(problems),
+            why=listed(problems),
             fix="Correct the arguments.",
             fields={"problems": problems},
         )
@@ -276,7 +276,7 @@ class Upgrade:
             raise UserError(
                 Code.SPARK_REQUIRED,
                 f"The upgrade has to write {plan.files} file(s) again.",
-                why="; ".join(step.what for step in plan.steps if step.cost.files),
+                why=listed(step.what for step in plan.steps if step.cost.files),
                 fix="Pass a SparkSession as `spark=`, or run `twinlake upgrade PATH --yes`, "
                 "which starts Spark; with `dry_run=True` the plan is shown without.",
                 fields={"files": plan.files, "plan": plan.to_dict()},
@@ -405,7 +405,7 @@ def _refusal(plan: Plan) -> CompatViolation:
     return CompatViolation(
         Code.COMPAT,
         f"Table {plan.table} cannot be upgraded to {plan.goal}.",
-        why="; ".join(reasons),
+        why=listed(reasons),
         fix=" ".join((*fixes, plan.advice)).strip()
         or "Correct these first, then run the upgrade again.",
         rule=first.rule if first else None,

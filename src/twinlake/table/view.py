@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.runtime import Runtime, engine_for
 from twinlake.schema import check_type_changes
+from twinlake.table.arguments import checked_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["TableView"]
 
 
+@checked_arguments
 class TableView:
     """What a table says of itself at one version; ``Table`` adds what changes it."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from twinlake.commit.plans.model import TableRules, TouchedFile, refuse
 from twinlake.commit.plans.rows import RowPlan, plan_rows
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -229,7 +229,7 @@ def _bad_clauses(problems: list[str], delta_class: str | None) -> UserError:
     return UserError(
         Code.INVALID_ARGUMENT,
         "The clauses of the MERGE cannot be used.",
-        why="; ".join(problems),
+        why=listed(problems),
         fix="Give at least one clause, and a condition to all but the last of each kind.",
         delta_class=delta_class,
         fields={"problems": problems},

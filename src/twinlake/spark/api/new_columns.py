@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.schema import (
     COMMENT_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -160,7 +160,7 @@ def _check_generated(spark: SparkSession, stored: Any, columns: Sequence[NewColu
         raise UserError(
             Code.SCHEMA_INVALID,
             "Some columns cannot be generated as asked.",
-            why="; ".join(texts),
+            why=listed(texts),
             fix="Use deterministic functions of columns that are not generated themselves.",
             delta_class=classes[0],
             fields={"problems": list(texts)},

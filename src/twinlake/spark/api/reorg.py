@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.spark.api.named_tables import locate
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.session import open_table
@@ -59,7 +59,7 @@ def _check_arguments(
         raise UserError(
             Code.INVALID_ARGUMENT,
             "REORG cannot run with these arguments.",
-            why="; ".join(problems),
+            why=listed(problems),
             fix="Call `reorg(spark, path, where=...)` to purge partitions, or "
             "`reorg(spark, path, upgrade_uniform=2)`.",
             fields={"problems": problems},

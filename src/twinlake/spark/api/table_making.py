@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, strip_steering
 from twinlake.runtime import Runtime
@@ -332,7 +332,7 @@ def _check_same(spark: SparkSession, asked: Definition, target: _Target) -> None
         raise UserError(
             Code.TABLE_EXISTS,
             f"The table at {target.location} is not the one that was asked for.",
-            why="; ".join(texts),
+            why=listed(texts),
             fix="Leave out what the table has already, or replace it with "
             "`DeltaTable.replace(spark)`.",
             delta_class=classes[0],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
     IDENTITY_STEP_KEY,
@@ -67,7 +67,7 @@ def resolved_assignments(
         raise UserError(
             Code.INVALID_ARGUMENT,
             "Columns are set twice.",
-            why="; ".join(problems),
+            why=listed(problems),
             fix="Set each column once.",
             delta_class="DELTA_CONFLICT_SET_COLUMN",
             fields={"problems": problems},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from twinlake.commit.plans import MergeClause, Then, When, check_clauses
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.schema import (
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -325,7 +325,7 @@ def _refuse_overlap(paths: Sequence[ColumnPath], then: Then) -> None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"{then.upper()} of MERGE assigns a column twice.",
-            why="; ".join(clashes),
+            why=listed(clashes),
             fix="Assign each column once.",
             delta_class="DELTA_DUPLICATE_COLUMNS_ON_INSERT"
             if then is Then.INSERT

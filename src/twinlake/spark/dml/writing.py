@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
@@ -105,7 +105,7 @@ class WriteOptions:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 "The write cannot be done like that.",
-                why="; ".join(problems),
+                why=listed(problems),
                 fix="Correct the arguments.",
                 fields={"problems": problems},
             )

@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final, Literal
 from uuid import uuid4
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.schema import parse_schema
 from twinlake.spark.files.arrow_files import WriteTask
 from twinlake.spark.files.arrow_writer import ArrowWriter, compression_of
@@ -99,7 +99,7 @@ def _chosen(frame: DataFrame, target: FileTarget) -> FileWriter:
     raise UserError(
         Code.INVALID_ARGUMENT,
         f"No writer can write the files of table {target.metadata.label}.",
-        why="; ".join(reasons),
+        why=listed(reasons),
         fix="Move the table to a local folder or to an object store.",
         fields={"table": target.metadata.label},
     )
@@ -121,7 +121,7 @@ def _check_columns(frame: DataFrame, target: FileTarget) -> None:
         raise UserError(
             Code.SCHEMA_INVALID,
             f"The frame does not have the columns of table {target.metadata.label}.",
-            why="; ".join(problems),
+            why=listed(problems),
             fix="Select and cast the columns of the table, in their order.",
             delta_class="DELTA_SCHEMA_CHANGED",
             fields={"problems": problems},

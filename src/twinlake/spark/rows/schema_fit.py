@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from twinlake.compat import enabled_compats, is_uniform
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.runtime import RandomIds
 from twinlake.schema import (
     CURRENT_DEFAULT_KEY,
@@ -321,7 +321,7 @@ def _refuse_dependents(metadata: Metadata, retyped: Sequence[ColumnPath]) -> Non
         raise UserError(
             Code.SCHEMA_EVOLUTION,
             f"Cannot change the type of {', '.join(sorted({d.column for d in found}))}.",
-            why="; ".join(map(str, found)),
+            why=listed(map(str, found)),
             fix="Cast the data to the table's types, or drop what depends on the column first.",
             delta_class=_TYPE_MISMATCH.get(found[0].kind),
             fields={"columns": sorted({d.column for d in found})},
