@@ -20,6 +20,7 @@ from twinlake.commit.row_tracking import (
 )
 from twinlake.commit.schema_check import new_schema_violations, schema_change
 from twinlake.commit.verdicts import named
+from twinlake.compat import enabled_compats
 from twinlake.errors import (
     Code,
     CorruptTable,
@@ -29,6 +30,7 @@ from twinlake.errors import (
     how_to_drop_feature,
     how_to_set,
     how_to_unset,
+    how_to_upgrade,
     listed,
 )
 from twinlake.protocol import is_steering_key
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
 
 _SYSTEM_DOMAINS: Final = "delta."
+_SYNC: Final = "twinlake.iceberg.sync"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -447,6 +450,30 @@ def _schema_change(draft: Draft) -> Iterator[Violation]:
         )
 
 
+def _sync_setting(draft: Draft) -> Iterator[Violation]:
+    """Making Iceberg metadata with every commit takes a table that has an Iceberg side."""
+    change = draft.change
+    if not _asks_for_sync(change.summary.metadata) or enabled_compats(change.metadata):
+        return
+    old = change.base.metadata if change.version > 0 else None
+    if not _asks_for_sync(old):
+        yield Violation(
+            message=f"{_SYNC} does nothing on a table without an Iceberg compat feature",
+            code=Code.PROPERTY_INVALID,
+            fix=f"Run {how_to_upgrade('icebergCompatV2')} first.",
+        )
+    elif old is not None and enabled_compats(old):
+        yield Violation(
+            message=f"the table would have no Iceberg compat feature, and {_SYNC} is commit",
+            code=Code.PROPERTY_INVALID,
+            fix=f"Run {how_to_unset(_SYNC)} first.",
+        )
+
+
+def _asks_for_sync(metadata: Metadata | None) -> bool:
+    return metadata is not None and metadata.get(_SYNC).strip().lower() == "commit"
+
+
 CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-01", name="one of a kind", run=_single),
     CommitCheck(id="CMT-02", name="first version is complete", run=_first_version),
@@ -467,6 +494,7 @@ CHECKS: Final[tuple[CommitCheck, ...]] = (
     CommitCheck(id="CMT-17", name="the columns still fit the files", run=_schema_change),
     CommitCheck(id="CMT-18", name="statistics can be parsed", run=_parsable_statistics),
     CommitCheck(id="CMT-19", name="partition values can be parsed", run=_parsable_partition_values),
+    CommitCheck(id="CMT-20", name="Iceberg metadata can be made when asked", run=_sync_setting),
 )
 """Every check, in the order its findings are reported."""
 

@@ -117,7 +117,7 @@ def _tell(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> Non
 def wants_sync(metadata: Metadata) -> bool:
     """Whether Iceberg metadata is to be made with every commit."""
     wanted = metadata.get(SYNC_PROPERTY).strip().lower() == _WITH_THE_COMMIT
-    # A table may ask for it before it makes the promise that it takes.
+    # Another writer may set the property on a table that makes no promise.
     return wanted and bool(enabled_compats(metadata))
 
 

@@ -6,7 +6,6 @@ one it cannot read, goes on without.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,15 +35,12 @@ __all__ = [
     "FileSizeHistogram",
     "VersionChecksum",
     "check_checksum",
-    "check_stated",
     "checksum_of",
     "read_checksum",
     "stated_counters",
     "verify_checksum",
     "write_checksum",
 ]
-
-_LOGGER: Final = logging.getLogger("twinlake.log")
 
 # A checksum is written with every commit; beyond this many the lists would dominate it.
 _MAX_LISTED: Final = 1000
@@ -270,39 +266,13 @@ def stated_counters(snapshot: Snapshot) -> Counters | None:
         ),
     ]
     if differences:
-        _warn(snapshot, differences)
+        snapshot.warn_of_checksum(map(str, differences))
         return None
     return found.counters
 
 
-def check_stated(snapshot: Snapshot, stated: Counters, counted: Counters) -> None:
-    """Warn if the totals of a checksum file are not those of the files, now that they are read."""
-    differences = [
-        *_differing("numFiles", stated.num_files, counted.num_files),
-        *_differing("tableSizeBytes", stated.size_in_bytes, counted.size_in_bytes),
-        *_differing(
-            "numDeletionVectorsOpt", stated.num_deletion_vectors, counted.num_deletion_vectors
-        ),
-        *_differing(
-            "numDeletedRecordsOpt", stated.num_deleted_records, counted.num_deleted_records
-        ),
-    ]
-    if differences:
-        _warn(snapshot, differences)
-
-
 def _differing(field: str, checksum: Any, table: Any) -> list[Difference]:
     return [] if checksum == table else [Difference(field=field, checksum=checksum, table=table)]
-
-
-def _warn(snapshot: Snapshot, differences: list[Difference]) -> None:
-    """Log that the checksum file of a version contradicts the log."""
-    _LOGGER.warning(
-        "The checksum file %s of %s contradicts the log and is not used: %s.",
-        checksum_key(snapshot.version),
-        snapshot.store.url,
-        "; ".join(map(str, differences)),
-    )
 
 
 def verify_checksum(snapshot: Snapshot, checksum: VersionChecksum) -> list[Difference]:

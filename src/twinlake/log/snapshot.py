@@ -6,7 +6,9 @@ transaction to commit.
 
 from __future__ import annotations
 
+import logging
 import threading
+from dataclasses import astuple
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +25,7 @@ from twinlake.actions import (
     decode_whole_commit,
 )
 from twinlake.errors import Code, CorruptTable, StorageError
-from twinlake.log.names import commit_key
+from twinlake.log.names import checksum_key, commit_key
 from twinlake.log.totals import MAX_TRACKED, Counters, LiveFiles, count_files
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ __all__ = ["Counters", "Snapshot", "count_files", "read_commit", "read_commit_in
 
 # commitInfo comes first and names the commit; a commit may be as large as its table.
 _BEGINNING: Final = 4096
+#: The totals as a checksum file names them.
+_STATED: Final = ("numFiles", "tableSizeBytes", "numDeletionVectorsOpt", "numDeletedRecordsOpt")
+_LOGGER: Final = logging.getLogger("twinlake.log")
 
 
 class Snapshot:
@@ -162,9 +167,22 @@ class Snapshot:
         stated, self._stated_totals = self._stated_totals, None
         self._counters = counted
         if stated is not None and stated != counted:
-            from twinlake.log.checksum import check_stated
+            self.warn_of_checksum(
+                f"{name} is {found} in the log and {told} in the file"
+                for name, told, found in zip(
+                    _STATED, astuple(stated), astuple(counted), strict=True
+                )
+                if told != found
+            )
 
-            check_stated(self, stated, counted)
+    def warn_of_checksum(self, differences: Iterable[str]) -> None:
+        """Log that the checksum file of this version contradicts it."""
+        _LOGGER.warning(
+            "The checksum file %s of %s contradicts the log and is not used: %s.",
+            checksum_key(self.version),
+            self.store.url,
+            "; ".join(differences),
+        )
 
     @property
     def known_counters(self) -> Counters | None:

@@ -95,6 +95,13 @@ CASES = [
             ("double", "1,5"),
         ]
     ),
+    case(
+        "sync-without-an-iceberg-side",
+        "CMT-20",
+        change(metadata({"twinlake.iceberg.sync": "commit"}), on=PLAIN),
+        "twinlake.iceberg.sync does nothing",
+        Code.PROPERTY_INVALID,
+    ),
     case("two-metadata", "CMT-01", change(metadata(), metadata(), on=PLAIN), "2 metaData"),
     case("two-protocols", "CMT-01", change(Protocol(1, 2), Protocol(1, 2), on=PLAIN), "2 protocol"),
     case(

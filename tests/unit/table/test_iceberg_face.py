@@ -11,7 +11,7 @@ import pytest
 from tests.support.data_files import append, write_file
 from tests.support.iceberg_faces import V2, iceberg_rows, opened, remove_files, twin
 from twinlake import Table
-from twinlake.errors import TwinlakeError, UserError
+from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.iceberg import Lag
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def test_every_commit_is_converted(tmp_path: Path) -> None:
     "properties",
     [
         pytest.param({}, id="nothing"),
-        pytest.param({"twinlake.iceberg.sync": "commit"}, id="sync without a promise"),
         pytest.param(V2, id="a promise without sync"),
         pytest.param({**V2, "twinlake.iceberg.sync": "none"}, id="sync switched off"),
     ],
@@ -103,6 +102,35 @@ def test_a_failed_conversion_never_fails_the_commit_and_is_repaired(
     assert (told["levelno"], told["twinlake_converted"]) == (logging.INFO, 2)
     assert (told["twinlake_versions"], told["twinlake_why"]) == (0, "")
     assert ids(tmp_path) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("how", ["create", "set", "raw", "last feature goes"])
+def test_sync_without_a_compat_feature_is_refused(tmp_path: Path, how: str) -> None:
+    sync = {"twinlake.iceberg.sync": "commit"}
+    started = WITH_COMMIT if how == "last feature goes" else {}
+    fix = "unset" if how == "last feature goes" else "upgrade"
+    if how != "create":
+        table = Table.create(tmp_path / "t", "id LONG", properties=started)
+    with pytest.raises(TwinlakeError) as caught:
+        if how == "create":
+            Table.create(tmp_path / "t", "id LONG", properties=sync)
+        elif how == "set":
+            table.set_properties(sync)
+        elif how == "raw":
+            table.commit("SET", [table.metadata.with_configuration(sync)])
+        else:
+            table.set_properties({"delta.enableIcebergCompatV2": "false"})
+    assert caught.value.code == Code.PROPERTY_INVALID
+    assert fix in caught.value.fix
+    assert Table.exists(tmp_path / "t") is (how != "create")
+
+
+def test_sync_may_be_asked_for_together_with_the_feature(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id LONG", properties=WITH_COMMIT)
+    assert table.iceberg.lag.versions == 0
+    # Both can go at once.
+    gone = {"delta.enableIcebergCompatV2": "false", "twinlake.iceberg.sync": "none"}
+    assert table.set_properties(gone).version == table.version + 1
 
 
 def test_a_store_that_takes_nothing_is_a_warning_too(tmp_path: Path) -> None:
