@@ -108,10 +108,10 @@ class LogSource:
         if not any(metadata.flag(key) for key in _PROMISES):
             return CompatViolation(
                 Code.COMPAT,
-                f"Table {metadata.label} does not promise to be an Iceberg table.",
+                f"Table {self._snapshot.label} does not promise to be an Iceberg table.",
                 why=f"None of {', '.join(_PROMISES)} is true.",
                 fix=f"Run {how_to_upgrade('icebergCompatV2')}.",
-                fields={"table": metadata.label},
+                fields={"table": self._snapshot.label},
             )
         layout = layout_of(metadata, self._location)
         newest = layout_of(self._snapshot.metadata, self._location)
@@ -119,10 +119,10 @@ class LogSource:
             # Row ids and vectors of version 3 have no place in what was made before it.
             return CompatViolation(
                 Code.COMPAT,
-                f"Table {metadata.label} was of format version {layout.format_version}.",
+                f"Table {self._snapshot.label} was of format version {layout.format_version}.",
                 why=f"It is of format version {newest.format_version} now.",
                 fix="Read this version as a Delta table.",
-                fields={"table": metadata.label},
+                fields={"table": self._snapshot.label},
             )
         try:
             _ = layout.schema, layout.spec

@@ -27,6 +27,7 @@ from twinlake.actions import (
 from twinlake.errors import Code, CorruptTable, StorageError
 from twinlake.log.names import checksum_key, commit_key
 from twinlake.log.totals import MAX_TRACKED, Counters, LiveFiles, count_files
+from twinlake.storage import decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -87,6 +88,12 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.url!r}, version={self.version})"
+
+    @property
+    def label(self) -> str:
+        """What reports call the table: its name, or the path that commands take."""
+        url = self.store.url
+        return self.metadata.name or (decode_path(url[7:]) if url.startswith("file:///") else url)
 
     @property
     def paths(self) -> CanonicalPaths:

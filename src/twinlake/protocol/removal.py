@@ -58,14 +58,15 @@ class DropPlan:
     def prepare(self, metadata: Metadata) -> Metadata:
         """The metadata of the commit before the downgrade."""
         changed = metadata.with_configuration(self.first_set, remove=self.first_unset)
-        return self._stripped(changed) if self.atomic else changed
+        return self.stripped(changed) if self.atomic else changed
 
     def downgrade(self, metadata: Metadata, *, version: int) -> Metadata:
         """The metadata of the downgrade, which is to be committed as ``version``."""
         protection = {PROTECTION_PROPERTY: str(version)} if self.protects_history else {}
-        return self._stripped(metadata.with_configuration(protection, remove=self.unset))
+        return self.stripped(metadata.with_configuration(protection, remove=self.unset))
 
-    def _stripped(self, metadata: Metadata) -> Metadata:
+    def stripped(self, metadata: Metadata) -> Metadata:
+        """The metadata without what the feature keeps with the columns."""
         if not self.field_metadata:
             return metadata
         from twinlake.schema import Struct, map_fields

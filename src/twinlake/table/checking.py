@@ -124,7 +124,7 @@ class _Checking:
         """All of it, by rule."""
         return Report(
             compat=self._compat.feature,
-            table=self._snapshot.metadata.label,
+            table=self._snapshot.label,
             profile=self._profile,
             rules=tuple(self._rules),
             violations=tuple(v for rule in self._rules for v in self._kept.get(rule, ())),

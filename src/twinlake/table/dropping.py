@@ -91,6 +91,7 @@ class FeatureDrop:
             self._refuse_rewrite()
         changed = self._prepare()
         changed = self._rewrite() or changed
+        changed = self._strip() or changed
         changed = self._work.get(self._plan.work, lambda: False)() or changed
         for _ in range(self._plan.barriers):
             self._checkpointed_commit()
@@ -263,6 +264,17 @@ class FeatureDrop:
         )
         # Where files and metadata must fit each other, a file that comes in now must not pass.
         self._commit(operation, metadata, reads_table=self._plan.atomic)
+        return True
+
+    def _strip(self) -> bool:
+        """Take the feature out of the columns before history is truncated, which shows them."""
+        metadata = self._snapshot.metadata
+        stripped = self._plan.stripped(metadata) if self._plan.truncate_history else metadata
+        if stripped == metadata:
+            return False
+        self._refuse_rewrite()
+        operation = Operation(name=OperationName.CHANGE_COLUMNS)
+        self._commit(operation, stripped, reads_table=True)
         return True
 
     def _forget_row_ids(self) -> bool:

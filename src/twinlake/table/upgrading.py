@@ -226,9 +226,9 @@ class Upgrade:
         first = plan_upgrade(state, goal, **facts)
         features = [step.subject for step in first.steps if step.truncates]
         if not features:
-            return first
+            return _labelled(first, snapshot)
         history = {name: self._history.look(snapshot, name) for name in features}
-        return plan_upgrade(state, goal, history=history, **facts)
+        return _labelled(plan_upgrade(state, goal, history=history, **facts), snapshot)
 
     def run(self) -> Plan:
         """Do it, as far as it goes now; the plan says what was done and what is left."""
@@ -251,8 +251,14 @@ class Upgrade:
                 if error.delta_class not in _WAITS:
                     raise
                 self._refresh()
-                plan = self._waiting(self.plan())
-                break
+                plan = self.plan()
+                if plan.steps[0].state is StepState.WAITING:
+                    break
+                if tries[step.key] == _ROUNDS:
+                    plan = self._waiting(plan)
+                    break
+                # Nothing of the feature is left in the history: there is nothing to wait for.
+                continue
             else:
                 done = [d for d in done if d.key != step.key]
                 done.append(step.finished(self.snapshot.version))
@@ -265,7 +271,10 @@ class Upgrade:
     def _waiting(self, plan: Plan) -> Plan:
         """The plan with its first step marked: history was found too young for it."""
         first, *rest = plan.steps
-        return replace(plan, steps=(replace(first, state=StepState.WAITING), *rest))
+        # What others committed meanwhile counts from now at the latest.
+        until = self._runtime.clock.now_ms() + first.cost.wait_ms
+        cost = replace(first.cost, until_ms=first.cost.until_ms or until)
+        return replace(plan, steps=(replace(first, state=StepState.WAITING, cost=cost), *rest))
 
     def _refresh(self) -> None:
         CACHE.offer(self.snapshot)
@@ -395,6 +404,12 @@ def _promises(draft: Draft) -> Iterator[Violation]:
 _CHECKS: Final = tuple(
     replace(check, run=_promises) if check.id == "CMT-15" else check for check in CHECKS
 )
+
+
+def _labelled(plan: Plan, snapshot: Snapshot) -> Plan:
+    """The plan and its report under the name that the caller knows the table by."""
+    report = replace(plan.report, table=snapshot.label)
+    return replace(plan, table=snapshot.label, report=report)
 
 
 def _refusal(plan: Plan) -> CompatViolation:

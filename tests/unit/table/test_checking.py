@@ -92,7 +92,7 @@ def test_a_table_that_keeps_its_promise(tmp_path: Path) -> None:
     assert {"ICV2-12", "ICV2-14"} <= set(full.rules) - set(short.rules)
     # Rules about changes have nothing to look at.
     assert "IWC1-09" not in full.rules
-    assert full.table == table.metadata.label
+    assert full.table == table.snapshot.label
 
 
 def test_a_plain_table_is_judged_as_if(tmp_path: Path) -> None:

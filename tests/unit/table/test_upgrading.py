@@ -253,6 +253,48 @@ def test_history_is_waited_for_and_a_later_run_finishes(tmp_path: Path) -> None:
         late.at(1)
 
 
+@pytest.mark.parametrize("wider", ["BIGINT", "DOUBLE"])
+@pytest.mark.parametrize("files", [True, False], ids=["files", "no files"])
+def test_every_wait_has_an_end(tmp_path: Path, wider: str, *, files: bool) -> None:
+    preview = {
+        "delta.feature.typeWidening-preview": "supported",
+        "delta.enableTypeWidening": "true",
+    }
+    table = Table.create(tmp_path, "id INT", properties=preview, durable=False)
+    if files:
+        table = append(table, tmp_path, [{"id": 1}])
+    table = table.widen_column("id", wider)
+    first = table.upgrade(STRICT, spark=LocalEngine())
+    now = SystemClock().now_ms()
+    assert first.waiting_until is not None
+    assert now + 23 * HOUR < first.waiting_until <= now + 24 * HOUR + 60_000
+    # It does not move, and nothing is committed while it waits.
+    version = table.refresh().version
+    assert table.refresh().upgrade(STRICT).waiting_until == first.waiting_until
+    assert table.refresh().version == version
+    late = Table.open(table.location, runtime=Runtime(clock=LaterClock(24 * HOUR + 120_000)))
+    assert late.upgrade(STRICT).done
+
+
+def test_an_upgrade_with_nothing_in_the_history_does_not_wait(tmp_path: Path) -> None:
+    preview = {
+        "delta.feature.typeWidening-preview": "supported",
+        "delta.enableTypeWidening": "true",
+    }
+    table = Table.create(tmp_path, "id INT", properties=preview, durable=False)
+    assert table.upgrade(STRICT).done
+
+
+def test_reports_name_the_table_by_its_path(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "a b", "id INT", durable=False)
+    plan = table.upgrade(STRICT, dry_run=True)
+    for told in (plan, plan.report, table.check(STRICT)):
+        assert told.table == str(tmp_path / "a b")
+        assert table.metadata.id not in str(told)
+    named = Table.create(tmp_path / "n", "id INT", name="orders", durable=False)
+    assert named.check(STRICT).table == "orders"
+
+
 def test_history_that_must_stay_is_told_before(tmp_path: Path) -> None:
     kept = {**VECTORS, "delta.enableExpiredLogCleanup": "false"}
     table = make(tmp_path, kept)
