@@ -60,7 +60,7 @@ class Draft:
     spellings: Mapping[str, str] = field(default_factory=dict)
     """Of its paths, those whose files are live under another spelling, with that spelling."""
     paths: CanonicalPaths | None = None
-    """What tells whether two paths name one file; None for files that twinlake wrote itself."""
+    """What tells whether two paths name one file; None where their text does."""
     untracked_files: int = 0
     """Live files without row ids; counted when row tracking is switched on."""
     system_domains: frozenset[str] = frozenset()

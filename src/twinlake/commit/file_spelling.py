@@ -28,10 +28,13 @@ def live_spellings(change: Change, current: Snapshot) -> dict[str, str]:
     """The paths of a commit whose files are live under another spelling, and that spelling."""
     paths, summary = current.paths, change.summary
     named = summary.added_paths | summary.removed_paths
-    wanted = {path: file for path in named if (file := paths.file(path)) != path}
-    if current.state.is_raw_loaded and not current.state.raw().canonical:
+    if current.state.has_odd_paths:
         # The table has spellings of its own; known without a read, so it is not passed over.
         wanted = {path: paths.file(path) for path in named}
+    elif paths.are_usual(named):
+        return {}
+    else:
+        wanted = {path: file for path in named if (file := paths.file(path)) != path}
     if not wanted:
         return {}
     import pyarrow as pa

@@ -367,11 +367,14 @@ class Transaction:
         return with_live_spellings(change, spellings), spellings
 
     def _paths(self, change: Change) -> CanonicalPaths | None:
-        if self._options.trusted_files or not change.summary.has_files:
+        """What compares the paths of a commit; None if their text will do."""
+        summary = change.summary
+        if self._options.trusted_files or not summary.has_files:
             return None
         from twinlake.log.canonical_paths import CanonicalPaths
 
-        return CanonicalPaths.of(self._store.url)
+        usual = CanonicalPaths.are_usual(summary.added_paths | summary.removed_paths)
+        return None if usual else CanonicalPaths.of(self._store.url)
 
     def _draft(self, change: Change, current: Snapshot | None) -> Draft:
         live: dict[str, FileKey] = {}

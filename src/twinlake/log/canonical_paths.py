@@ -18,7 +18,7 @@ from twinlake.errors import TwinlakeError
 from twinlake.storage import decode_path, encode_path, locate, parse_location, split_scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
 
@@ -36,6 +36,13 @@ _ESCAPES: Final = "|".join(
 )
 _IS_ENCODED: Final = re.compile(rf"{_SAFE}*(?:%(?:{_ESCAPES}){_SAFE}*)*").fullmatch
 _ENCODED: Final = rf"^{_SAFE}*(%({_ESCAPES}){_SAFE}*)*$"
+# The same for many paths at once, one after the other with a NUL before each.
+_USUAL_BYTES: Final = bytes(n for n in range(128) if re.match(_SAFE, chr(n))) + b"\x00%"
+_ODD_BYTES: Final = (
+    re.compile(rb"\x00(?:/|\.|\x00|$)").search,
+    re.compile(rb"/(?:/|\.)").search,
+    re.compile(rf"%(?!{_ESCAPES})".encode()).search,
+)
 _NAME: Final = re.compile(r"[A-Za-z0-9\-_][A-Za-z0-9\-_.=]*").fullmatch
 
 
@@ -76,6 +83,16 @@ class CanonicalPaths:
         if _IS_ENCODED(path) and not _is_odd(path):
             return path
         return _by_folder(path, self._folder_file, self._file)
+
+    @staticmethod
+    def are_usual(paths: Iterable[str]) -> bool:
+        """Whether every path is spelled in the one usual way; says no when in doubt.
+
+        >>> CanonicalPaths.are_usual(["a", "day=1%20May/b"]), CanonicalPaths.are_usual(["a", "./b"])
+        (True, False)
+        """
+        data = "".join(f"\x00{path}" for path in paths).encode(errors="replace")
+        return not data.translate(None, _USUAL_BYTES) and not any(s(data) for s in _ODD_BYTES)
 
     def keys(self, paths: pa.ChunkedArray) -> pa.ChunkedArray:
         """The keys of many paths; the very column if every path is its own."""

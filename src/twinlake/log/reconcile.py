@@ -257,6 +257,13 @@ class Layers:
         """Whether asking for the files reads nothing from the store."""
         return self._base.is_loaded
 
+    @property
+    def has_odd_paths(self) -> bool:
+        """Whether the base is in memory and not all of its paths are their own keys."""
+        # The commits on top are not looked at: that would be paid for by every commit.
+        base = self._base
+        return base.is_loaded and not base.get().canonical
+
     def advance(self, commit: CommitColumns) -> Layers:
         """The layers one commit later; nothing is read or merged yet."""
         later = Layers.__new__(Layers)
@@ -320,6 +327,11 @@ class FileState:
     def is_raw_loaded(self) -> bool:
         """Whether the raw layout is in memory."""
         return self._raw.is_loaded
+
+    @property
+    def has_odd_paths(self) -> bool:
+        """Whether files are known to be spelled otherwise than usual; nothing is read or merged."""
+        return self._raw.has_odd_paths or self._lean.has_odd_paths
 
     def advance(self, commit: CommitColumns) -> FileState:
         """The state one commit later; costs what the commit holds."""

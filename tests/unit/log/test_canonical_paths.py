@@ -149,3 +149,12 @@ def test_differences_of_versions_go_by_the_key(tmp_path: Path) -> None:
     commit(store, 0, info(), V1_PROTOCOL, metadata(), file)
     commit(store, 1, info(), msgspec.structs.replace(file, path="./x/a", data_change=False))
     assert Table.open(tmp_path).diff(0, 1).files == ()
+
+
+@pytest.mark.parametrize(
+    "path", [*NAMES.values(), *PLAIN, "s3://b/x", "../x", "%zz", "", "x\x00/y"]
+)
+def test_usual_paths_among_many_are_their_own_file(path: str) -> None:
+    usual = CanonicalPaths.are_usual(["a.parquet", path, "day=1/b%20c"])
+    assert not usual or PATHS.file(path) == path
+    assert CanonicalPaths.are_usual(["a.parquet", "day=1/b%20c.parquet"])
