@@ -242,13 +242,12 @@ def _required(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
 
 
 def _partitions(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
-    old = _in_files(change.before, change.old_partitions, change.old_mode)
-    new = _in_files(change.after, change.new_partitions, change.new_mode)
-    if old != new:
-        shown = [
-            ", ".join(names) or "none" for names in (change.old_partitions, change.new_partitions)
-        ]
-        yield (), f"the partition columns change from {shown[0]} to {shown[1]}"
+    names = {pair.old_path: pair.path for pair in _fields(change)}
+    stay = [names.get(path, ()) for path in _paths(change.before, change.old_partitions)]
+    if stay != _paths(change.after, change.new_partitions):
+        was = ", ".join(change.old_partitions) or "none"
+        now = ", ".join(change.new_partitions) or "none"
+        yield (), f"the partition columns change from {was} to {now}"
 
 
 def _max_id(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
@@ -282,9 +281,10 @@ def _own_ids(field: StructField) -> list[int]:
     return [*([] if own is None else [own]), *nested_ids(field).values()]
 
 
-def _in_files(schema: Struct, names: Iterable[str], mode: ColumnMappingMode) -> list[str]:
+def _paths(schema: Struct, names: Iterable[str]) -> list[ColumnPath]:
+    """Columns in the spelling of the schema."""
     fields = ((name, schema.get(name)) for name in names)
-    return [name if field is None else file_name(field, mode) for name, field in fields]
+    return [(name if field is None else field.name,) for name, field in fields]
 
 
 def _shown(number: int | None) -> str:
