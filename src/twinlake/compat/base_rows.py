@@ -17,6 +17,7 @@ from twinlake.compat.rule import Rule, Scope
 from twinlake.errors import (
     how_to_add_feature,
     how_to_drop_feature,
+    how_to_give_up,
     how_to_purge,
     how_to_restore,
     how_to_set,
@@ -174,6 +175,30 @@ _COLUMNS: Final = (
         reason="Iceberg has no intervals.",
         fix="Drop the column or store it as a number.",
         subclass="UNSUPPORTED_DATA_TYPE",
+    ),
+    *rows(
+        "27",
+        _ALL,
+        "No column is a CHAR",
+        schema.no_char,
+        reason="Spark fills up CHAR values with spaces when it reads them, and Iceberg readers do "
+        "not: a file that holds 'ab' has 'ab   ' on one side only.",
+        fix="Make the column VARCHAR or STRING. For a table with rows run "
+        f"{how_to_give_up('char')}: it writes the files again, with the spaces, and cannot be done "
+        "in place.",
+        subclass="UNSUPPORTED_DATA_TYPE",
+        # Neither of them looks at it, and Delta Spark appends CHAR values without padding.
+        profiles={SPARK: None, KERNEL: None},
+    ),
+    *rows(
+        "28",
+        _ALL,
+        "No column has a value for the rows of files that lack it",
+        schema.no_existence_defaults,
+        reason="Spark reads EXISTS_DEFAULT where a file lacks the column, Iceberg reads null.",
+        fix=_REWRITE,
+        # The protocol does not know the key; Delta Spark 4 never writes it, and reads it.
+        profiles={SPARK: None, KERNEL: None},
     ),
 )
 

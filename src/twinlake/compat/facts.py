@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from twinlake.errors import TwinlakeError
 from twinlake.schema import (
+    CHAR_VARCHAR_KEY,
     COLLATIONS_KEY,
     CURRENT_DEFAULT_KEY,
+    EXISTS_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     IDENTITY_EXPLICIT_KEY,
     IDENTITY_HIGH_WATER_MARK_KEY,
@@ -55,6 +57,8 @@ _KEYS: Final = frozenset(
         INVARIANTS_KEY,
         GENERATION_EXPRESSION_KEY,
         CURRENT_DEFAULT_KEY,
+        EXISTS_DEFAULT_KEY,
+        CHAR_VARCHAR_KEY,
         COLLATIONS_KEY,
         TYPE_CHANGES_KEY,
     )

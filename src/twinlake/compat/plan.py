@@ -24,6 +24,7 @@ _GIVEN_UP: Final = {
     "-14": "identityColumns",
     "-15": "generatedColumns",
     "-21": "defaults",
+    "-27": "char",
 }
 
 

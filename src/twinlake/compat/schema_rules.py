@@ -9,8 +9,10 @@ from twinlake.compat.default_literals import is_literal_of
 from twinlake.compat.facts import IDENTITY_KEYS, schema_facts
 from twinlake.compat.rule import Finding
 from twinlake.schema import (
+    CHAR_VARCHAR_KEY,
     COLLATIONS_KEY,
     CURRENT_DEFAULT_KEY,
+    EXISTS_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     INVARIANTS_KEY,
     MAX_COLUMN_ID_KEY,
@@ -25,6 +27,7 @@ from twinlake.schema import (
     Map,
     Primitive,
     can_widen,
+    char_type,
     field_id,
     render_path,
 )
@@ -48,7 +51,9 @@ __all__ = [
     "is_partition_type",
     "is_small_integer",
     "name_finding",
+    "no_char",
     "no_collections",
+    "no_existence_defaults",
     "no_generated_columns",
     "no_geospatial",
     "no_identity_columns",
@@ -172,6 +177,19 @@ def allowed_types(version: int, *, everything: bool = False) -> Check:
             yield type_finding(case, path, f"string collate {name}", "string compared by its bytes")
 
     return check
+
+
+def no_char(case: Case) -> Iterator[Finding]:
+    """No CHAR, at any depth: Spark pads its values when it reads them."""
+    for fact in schema_facts(case.subject.metadata).fields_with(CHAR_VARCHAR_KEY):
+        if (found := char_type(fact.field)) is not None:
+            where = render_path(fact.path)
+            yield Finding(
+                path=where,
+                found=found,
+                wanted="VARCHAR or STRING",
+                message=f"column {where} is {found}, whose values Spark pads when it reads them",
+            )
 
 
 def is_partition_type(kind: DataType) -> bool:
@@ -302,6 +320,7 @@ def _no_key(keys: tuple[str, ...], what: str) -> Check:
 no_invariants: Final = _no_key((INVARIANTS_KEY,), "invariant")
 no_identity_columns: Final = _no_key(IDENTITY_KEYS, "identity column")
 no_generated_columns: Final = _no_key((GENERATION_EXPRESSION_KEY,), "generation expression")
+no_existence_defaults: Final = _no_key((EXISTS_DEFAULT_KEY,), "value for rows of earlier files")
 
 
 def defaults_are_literals(case: Case) -> Iterator[Finding]:

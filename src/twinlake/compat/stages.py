@@ -15,7 +15,9 @@ from twinlake.compat.target_metadata import (
     mapped_by_name,
     unburdened,
     with_integers,
+    with_varchar,
     with_wider_types,
+    without_existence_defaults,
     without_foreign_changes,
 )
 from twinlake.protocol import strip_steering
@@ -74,7 +76,9 @@ def converted(metadata: Metadata, goal: Goal) -> Metadata:
     if goal.sets_writer_flag:
         changed = with_wider_types(changed) if goal.in_place else with_integers(changed)
     if not goal.in_place:
-        changed = without_foreign_changes(changed)
+        changed = without_existence_defaults(without_foreign_changes(changed))
+        if "char" in goal.give_up:
+            changed = with_varchar(changed)
     if goal.compat.is_writer:
         changed = mapped_by_id(changed)
     else:

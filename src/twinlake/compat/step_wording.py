@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.target_metadata import lays_out_alike, narrow_columns
+from twinlake.compat.target_metadata import char_columns, lays_out_alike, narrow_columns
 from twinlake.schema import ColumnMappingMode, render_path, walk_fields
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ _BURDENS: Final[Mapping[str, str]] = {
 _ID_READERS: Final = (
     "Readers that find columns by physical name (delta-rs does) see nulls in these files until "
     "they are written again."
+)
+
+
+_NOT_PADDED: Final = (
+    "New values are stored as they are given, and comparisons no longer ignore trailing spaces."
 )
 
 
@@ -97,6 +102,10 @@ def convert_text(before: Metadata, after: Metadata, goal: Goal, cost: Cost) -> T
     narrow = [render_path(path) for path in narrow_columns(before.schema)]
     if narrow and not narrow_columns(after.schema):
         parts.append(f"make {_listed(narrow)} int")
+    padded = [render_path(path) for path in char_columns(before.schema)]
+    if padded and not char_columns(after.schema):
+        parts.append(f"make {_listed(padded)} varchar and store the padding")
+        notes.append(_NOT_PADDED)
     if before.schema != after.schema and not parts:
         parts.append("give ids to array elements, map keys and map values")
     if goal.base.is_enabled(after) and not goal.base.is_enabled(before):

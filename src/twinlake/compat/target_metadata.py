@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from twinlake.protocol import constraint_names
 from twinlake.schema import (
     BYTE,
+    CHAR_VARCHAR_KEY,
     CURRENT_DEFAULT_KEY,
+    EXISTS_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     ID_KEY,
     IDENTITY_EXPLICIT_KEY,
@@ -35,6 +37,8 @@ from twinlake.schema import (
     StructField,
     assign_mapping,
     can_widen,
+    char_as_varchar,
+    char_type,
     field_id,
     highest_id,
     map_fields,
@@ -42,6 +46,7 @@ from twinlake.schema import (
     physical_name,
     strip_mapping,
     type_changes,
+    walk_fields,
     walk_types,
     widen_column,
 )
@@ -54,13 +59,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BURDENS",
+    "char_columns",
     "lays_out_alike",
     "mapped_by_id",
     "mapped_by_name",
     "narrow_columns",
     "unburdened",
     "with_integers",
+    "with_varchar",
     "with_wider_types",
+    "without_existence_defaults",
     "without_foreign_changes",
 ]
 
@@ -80,8 +88,10 @@ BURDENS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     # The value that rows written before have is kept; it is no rule for writers.
     "defaults": (CURRENT_DEFAULT_KEY,),
+    # Takes files that hold the padding: see ``with_varchar``.
+    "char": (),
 }
-"""What an Iceberg writer cannot keep and only a person can give up, with its field metadata."""
+"""What Iceberg cannot keep and only a person can give up, with its field metadata."""
 
 
 def mapped_by_id(metadata: Metadata) -> Metadata:
@@ -202,6 +212,28 @@ def without_foreign_changes(metadata: Metadata) -> Metadata:
     return metadata if schema == metadata.schema else metadata.with_schema(schema)
 
 
+def char_columns(schema: Struct) -> tuple[ColumnPath, ...]:
+    """Where there is a CHAR, whose values Spark pads when it reads them."""
+    return tuple(path for path, field in walk_fields(schema) if char_type(field) is not None)
+
+
+def with_varchar(metadata: Metadata) -> Metadata:
+    """CHAR becomes VARCHAR, for tables all of whose files are written again with the padding."""
+    if CHAR_VARCHAR_KEY not in metadata.schema_string:
+        return metadata
+    schema = _as_struct(map_fields(metadata.schema, lambda _, field: char_as_varchar(field)))
+    return metadata if schema == metadata.schema else metadata.with_schema(schema)
+
+
+def without_existence_defaults(metadata: Metadata) -> Metadata:
+    """Without values for files that lack a column, for tables all of whose files get them."""
+    if EXISTS_DEFAULT_KEY not in metadata.schema_string:
+        return metadata
+    gone: dict[str, object] = {EXISTS_DEFAULT_KEY: None}
+    schema = _as_struct(map_fields(metadata.schema, lambda _, field: field.with_metadata(**gone)))
+    return metadata if schema == metadata.schema else metadata.with_schema(schema)
+
+
 def unburdened(metadata: Metadata, give_up: Collection[str]) -> Metadata:
     """Without the rules for writers that a person has given up, by their names in ``BURDENS``."""
     gone: dict[str, object] = {key: None for name in give_up for key in BURDENS[name]}
@@ -230,6 +262,9 @@ def _layout(kind: DataType) -> object:
                     f.metadata.get(ID_KEY),
                     # A change may only be forgotten where no file holds the old type.
                     f.metadata.get(TYPE_CHANGES_KEY),
+                    # So may what readers put in the place of what files hold.
+                    f.metadata.get(CHAR_VARCHAR_KEY),
+                    f.metadata.get(EXISTS_DEFAULT_KEY),
                     _layout(f.type),
                 )
                 for f in fields

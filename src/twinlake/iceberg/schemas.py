@@ -24,6 +24,7 @@ from twinlake.schema import (
     CURRENT_DEFAULT_KEY,
     DATE,
     DOUBLE,
+    EXISTS_DEFAULT_KEY,
     FLOAT,
     INTEGER,
     LONG,
@@ -40,6 +41,7 @@ from twinlake.schema import (
     Map,
     Struct,
     StructField,
+    char_type,
     field_id,
     nested_ids,
     physical_name,
@@ -118,9 +120,12 @@ def iceberg_schema(metadata: Metadata, *, format_version: int = 2) -> IcebergSch
     fields = writer.struct_fields(metadata.schema, ())
     writer.look_at_history(metadata.schema)
     if writer.problems:
+        # The lag of the table shows this line only: it has to name a column.
+        first, *others = writer.problems
+        more = f", and {len(others)} more" if others else ""
         raise CompatViolation(
             Code.COMPAT,
-            f"The schema of table {metadata.label} has no Iceberg form.",
+            f"The schema of table {metadata.label} has no Iceberg form: {first}{more}.",
             why=listed(writer.problems) + ".",
             fix="Run `twinlake check PATH` to see the columns, then `twinlake upgrade PATH --yes`.",
             fields={"table": metadata.label, "problems": writer.problems},
@@ -210,17 +215,22 @@ class _Writer:
         return found
 
     def _add_default(self, column: StructField, path: ColumnPath, found: dict[str, Any]) -> None:
-        if CURRENT_DEFAULT_KEY not in column.metadata:
-            return
-        if not self._is_v3:
-            self._problem(path, "has a default value, which needs icebergCompatV3")
+        if EXISTS_DEFAULT_KEY in column.metadata:
+            self._problem(path, "has a value for files that lack it, where Iceberg reads null")
+        # Format 2 needs none: writers of Delta store the value, and files that are older than the
+        # column read as null on both sides.
+        if CURRENT_DEFAULT_KEY not in column.metadata or not self._is_v3:
             return
         default = write_default(column.metadata[CURRENT_DEFAULT_KEY], column.type)
         if default is not None:
             found["write-default"] = default
 
     def _look_at_text(self, column: StructField, path: ColumnPath) -> None:
-        """Iceberg compares texts by their bytes."""
+        """Iceberg reads texts as files hold them, and compares them by their bytes."""
+        if (spelled := char_type(column)) is not None:
+            self._problem(
+                path, f"is {spelled}, which Spark pads when it reads and Iceberg does not"
+            )
         for where, name in collations_of(column.metadata).items():
             below = where.removeprefix(column.name).strip(".")
             inner = (*path, *(below.split(".") if below else ()))

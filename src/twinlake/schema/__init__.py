@@ -18,6 +18,7 @@ from twinlake.schema.arrow import (
     to_arrow,
     type_to_arrow,
 )
+from twinlake.schema.char_types import char_as_varchar, char_length, char_type
 from twinlake.schema.checks import (
     FORBIDDEN_CHARACTERS,
     SchemaViolation,
@@ -249,6 +250,9 @@ __all__ = [
     "can_widen",
     "change_field",
     "change_type",
+    "char_as_varchar",
+    "char_length",
+    "char_type",
     "check_schema",
     "check_type_changes",
     "drop_column",

@@ -16,6 +16,7 @@ from twinlake.runtime import RewriteRequest
 from twinlake.schema import (
     TYPE_CHANGES_KEY,
     Struct,
+    char_length,
     physical_name,
     physical_schema,
     to_arrow,
@@ -76,7 +77,9 @@ def rewrite(
     except Exception:
         discard(snapshot.store, (file for files in written for file in files))
         raise
-    return replace(outcome, adds=tuple(_renamed(file, forth) for file in outcome.adds))
+    adds = (_renamed(file, forth) for file in outcome.adds)
+    lengths = _padded_partitions(snapshot.metadata, metadata)
+    return replace(outcome, adds=tuple(_padded(file, lengths) for file in adds))
 
 
 def _partition_names(metadata: Metadata) -> dict[str, str]:
@@ -86,6 +89,28 @@ def _partition_names(metadata: Metadata) -> dict[str, str]:
         for field in metadata.schema
         if field.name in metadata.partition_columns
     }
+
+
+def _padded_partitions(before: Metadata, after: Metadata) -> dict[str, int]:
+    """The partition columns that are a CHAR no more, and the length of their values."""
+    names = _partition_names(after)
+    both = zip(before.schema, after.schema, strict=True)
+    return {
+        names[new.name]: length
+        for old, new in both
+        if new.name in names and char_length(new) is None and (length := char_length(old))
+    }
+
+
+def _padded(file: AddFile, lengths: dict[str, int]) -> AddFile:
+    """The file in the partition that readers saw: with the spaces of CHAR values."""
+    if not lengths:
+        return file
+    values = {
+        name: value.ljust(lengths.get(name, 0)) if value else value
+        for name, value in file.partition_values.items()
+    }
+    return msgspec.structs.replace(file, partition_values=values)
 
 
 def _renamed(file: AddFile, names: dict[str, str]) -> AddFile:

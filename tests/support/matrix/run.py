@@ -167,12 +167,13 @@ class _Run:
         return comparable(data)
 
     def _stopped(self, setting: Setting, rows: Rows, error: TwinlakeError) -> Iterator[Outcome]:
-        """The sync stopped: it has to say at which file, and Iceberg stays as it was."""
+        """The sync stopped: it has to say at which file or column, and Iceberg stays as it was."""
         table = Table.open(self.folder)
         lag = table.iceberg.lag
         known = set() if self.table.writer.finish else set(self._files_before)
         new = [add.path for add in table.snapshot.adds() if add.path not in known]
-        names = any(path in lag.why or path.rpartition("/")[2] in lag.why for path in new)
+        parts = [*new, *(path.rpartition("/")[2] for path in new)]
+        names = any(part in lag.why for part in parts) or _names_column(lag.why, self.group)
         result = STOPPED if lag.versions and names else DIFFERENT
         detail = lag.why if lag.versions else f"no lag, but {error}"
         for reader in self._readers():
@@ -262,6 +263,11 @@ class _Run:
         CACHE.forget(Table.open(self.folder).location)
         jvm: Any = self.spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def _names_column(why: str, group: Group) -> bool:
+    """Whether a stop is about the schema: ``... has no Iceberg form: c is char(5), ...``."""
+    return any(f"has no Iceberg form: {column.name} " in why for column in group.columns)
 
 
 def _is_meant(error: Exception) -> bool:

@@ -23,15 +23,18 @@ from tests.unit.compat.rule_tables import (
     table,
     with_key,
 )
+from twinlake.compat import Profile
 from twinlake.protocol import Protocol
 from twinlake.schema import (
     BINARY,
     BOOLEAN,
     BYTE,
+    CHAR_VARCHAR_KEY,
     COLLATIONS_KEY,
     CURRENT_DEFAULT_KEY,
     DATE,
     DOUBLE,
+    EXISTS_DEFAULT_KEY,
     FLOAT,
     ID_KEY,
     INTEGER,
@@ -75,6 +78,7 @@ def base_cases() -> Iterator[RuleCase]:
         yield from _type_changes(prefix)
         yield from _partition_names(prefix)
         yield from _types_ruled_out(prefix)
+        yield from _values_of_readers(prefix)
     for prefix in ("ICV2", "ICV3"):
         yield from _types(prefix)
         yield from _partition_types(prefix)
@@ -408,6 +412,53 @@ def _types(prefix: str) -> Iterator[RuleCase]:
         subject=table(prefix, Struct((with_key(COLLATIONS_KEY, "icu", STRING),))),
         paths=("c",),
     )
+
+
+def _values_of_readers(prefix: str) -> Iterator[RuleCase]:
+    """CHAR and EXISTS_DEFAULT: what Spark reads is not what files hold."""
+    others = (Profile.SPARK, Profile.KERNEL)
+    for place, make in FIELD_PLACES.items():
+        for text in (
+            "char(5)",
+            "CHAR(5)",
+            "struct<c:char(5)>",
+            "array<char(2)>",
+            "map<char(1),int>",
+        ):
+            schema, path = make(with_key(CHAR_VARCHAR_KEY, text, STRING))
+            rule = f"{prefix}-27"
+            yield RuleCase(
+                rule=rule, name=f"{text}, {place}", subject=table(prefix, schema), paths=(path,)
+            )
+            for profile in others:
+                yield RuleCase(
+                    rule=rule,
+                    name=f"{text}, {place}",
+                    subject=table(prefix, schema),
+                    profile=profile,
+                )
+        for text in ("varchar(5)", "struct<char:varchar(5)>", "struct<`char(5)`:varchar(5)>", 5):
+            schema, _ = make(with_key(CHAR_VARCHAR_KEY, text, STRING))
+            name = f"{text}, {place}"
+            yield RuleCase(rule=f"{prefix}-27", name=name, subject=table(prefix, schema))
+        schema, path = make(with_key(EXISTS_DEFAULT_KEY, "5"))
+        rule = f"{prefix}-28"
+        name = f"a value, {place}"
+        yield RuleCase(rule=rule, name=name, subject=table(prefix, schema), paths=(path,))
+        for profile in others:
+            yield RuleCase(rule=rule, name=name, subject=table(prefix, schema), profile=profile)
+        schema, _ = make(with_key(CURRENT_DEFAULT_KEY, "5"))
+        yield RuleCase(rule=rule, name=f"new rows only, {place}", subject=table(prefix, schema))
+    two = Struct(
+        tuple(
+            StructField(n, STRING, metadata={CHAR_VARCHAR_KEY: "char(5)", EXISTS_DEFAULT_KEY: "''"})
+            for n in ("a", "b")
+        )
+    )
+    for number in ("27", "28"):
+        yield RuleCase(
+            rule=f"{prefix}-{number}", name="two", subject=table(prefix, two), paths=("a", "b")
+        )
 
 
 def _first_version_types() -> Iterator[RuleCase]:

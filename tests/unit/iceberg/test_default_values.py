@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from twinlake.iceberg.default_values import write_default
 from twinlake.iceberg.schemas import iceberg_schema
 from twinlake.protocol import Metadata
 from twinlake.schema import Struct, assign_mapping, parse_ddl, parse_type, render_schema
+
+_EXISTS = '"nullable":true,"metadata":{"EXISTS_DEFAULT":"5",'
 
 
 @pytest.mark.parametrize(
@@ -97,10 +100,21 @@ def test_format_3_has_the_defaults_that_are_literals() -> None:
     )
 
 
-def test_format_2_refuses_them() -> None:
+def test_format_2_needs_none_of_them() -> None:
+    assert iceberg_schema(mapped("a INT DEFAULT 7, b DATE DEFAULT current_date()")) == (
+        iceberg_schema(mapped("a INT, b DATE"))
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_values_for_files_that_lack_the_column_are_refused(version: int) -> None:
+    metadata = mapped("a INT, s STRUCT<b: INT>")
+    text = metadata.schema_string.replace('"nullable":true,"metadata":{', _EXISTS)
+
     with pytest.raises(CompatViolation) as refused:
-        iceberg_schema(mapped("a INT DEFAULT 7, b INT"))
-    assert [text.split()[0] for text in refused.value.fields["problems"]] == ["a"]
+        iceberg_schema(replace(metadata, schema_string=text), format_version=version)
+
+    assert [text.split()[0] for text in refused.value.fields["problems"]] == ["a", "s.b", "s"]
 
 
 def test_a_table_with_defaults_opens_and_reads(tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ def changed(ddl: str, **keys: object) -> Metadata:
             {"__COLLATIONS": {"a.element": "icu.de_CI"}},
             "a.element is compared by collation icu.de_CI",
         ),
+        ("a CHAR(5), b VARCHAR(5)", {}, "a is char(5)"),
+        ("a STRUCT<b: ARRAY<CHAR(5)>>", {}, "a is struct<b:array<char(5)>>"),
+        ("a INT", {"EXISTS_DEFAULT": "5"}, "a has a value for files that lack it"),
         ("a INT, b INT", {"delta.columnMapping.id": 2}, "b has id 2 like another column"),
         (
             "a INT, b ARRAY<INT>",

@@ -57,7 +57,7 @@ _WAITING: Final = 3
     multiple=True,
     metavar="RULES",
     help="Rules for writers that may go: constraints, invariants, generatedColumns, "
-    "identityColumns, defaults. Repeatable.",
+    "identityColumns, defaults, char. Repeatable.",
 )
 @click.option("--yes", is_flag=True, help="Do it. Without this, only tell what would be done.")
 def upgrade(

@@ -41,7 +41,14 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["as_stored", "enforce", "first_cells", "let_through", "offending_rows"]
+__all__ = [
+    "as_stored",
+    "enforce",
+    "first_cells",
+    "let_through",
+    "offending_rows",
+    "sized_type",
+]
 
 _BARRIER: Final = "__twinlake_checked"
 _SHOWN_COLUMNS: Final = 10
@@ -231,7 +238,7 @@ def _lengths(metadata: Metadata) -> Iterator[_Rule]:
         if not isinstance(spelled, str) or {"element", "key", "value"} & set(path[:-1]):
             # Spark keeps the lengths of nested strings at their column, not below it.
             continue
-        holds = _short_enough(_at(path), _sized(field, spelled))
+        holds = _short_enough(_at(path), sized_type(field, spelled))
         if holds is None:
             continue
         shown = render_path(path)
@@ -246,7 +253,7 @@ def _lengths(metadata: Metadata) -> Iterator[_Rule]:
         yield _Rule(holds=holds, error=error, shows=(path[:1],))
 
 
-def _sized(field: StructField, spelled: str) -> spark_types.DataType:
+def sized_type(field: StructField, spelled: str) -> spark_types.DataType:
     """The type with its lengths, as Spark spelled it."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import DataType

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from twinlake.actions import AddFile
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.schema import (
+    EXISTS_DEFAULT_KEY,
     VARIANT,
     VOID,
     ColumnMappingMode,
@@ -30,6 +31,7 @@ from twinlake.schema import (
     Struct,
     StructField,
     UserDefined,
+    char_type,
     physical_name,
     physical_schema,
     to_arrow,
@@ -40,6 +42,8 @@ from twinlake.spark.files.arrow_writer import compression_of, delete_job
 from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.writers import discard, write_files
 from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
+from twinlake.spark.rows.char_padding import padded
+from twinlake.spark.rows.enforcing import sized_type
 from twinlake.spark.spark_types import quoted, spark_type
 from twinlake.spark.worker_python import run_in_workers
 from twinlake.storage import OnDisk
@@ -199,9 +203,17 @@ class _Job:
         )
 
     def fits_arrow(self) -> bool:
-        """Whether pyarrow has all types of the table."""
+        """Whether pyarrow has all types of the table, and reads what Spark reads."""
+        # Where a file lacks the column Spark reads this value; pyarrow reads null.
+        if EXISTS_DEFAULT_KEY in self.before.schema_string or self._pads():
+            return False
         kinds = [kind for _, kind in walk_types(self.target.metadata.schema)]
         return not any(kind in (VARIANT, VOID) or isinstance(kind, _SPARK_ONLY) for kind in kinds)
+
+    def _pads(self) -> bool:
+        """Whether values are to be stored with the padding that readers gave them so far."""
+        both = zip(self.before.schema, self.target.metadata.schema, strict=True)
+        return any(_loses_char(old, new) for old, new in both)
 
     def rows(self) -> FileRows:
         """How the columns that files hold are read."""
@@ -266,9 +278,15 @@ class _Job:
         return tuple(msgspec.structs.replace(file, partition_values=values) for file in new)
 
 
+def _loses_char(old: StructField, new: StructField) -> bool:
+    return char_type(old) is not None and char_type(new) is None
+
+
 def _as_written(old: StructField, new: StructField) -> Column:
     """The column in the type it is written in, which may be a wider one."""
     column = F.col(quoted(old.name))
+    if _loses_char(old, new):
+        return padded(column, sized_type(old, char_type(old) or "")).alias(old.name)
     if str(old.type) == str(new.type):
         return column
     return column.cast(spark_type(Struct((new,))).fields[0].dataType).alias(old.name)
