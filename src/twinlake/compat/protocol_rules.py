@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.compats import COMPATS
+from twinlake.compat.facts import schema_facts
 from twinlake.compat.rule import Finding
 from twinlake.errors import how_to_drop_feature
 from twinlake.protocol import find_feature
+from twinlake.schema import CURRENT_DEFAULT_KEY, render_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOWED",
     "COLUMN_MAPPING",
+    "DEFAULTS",
     "DELETION_VECTORS",
     "DELETION_VECTORS_KEY",
     "NAMED_APART",
@@ -36,6 +39,7 @@ __all__ = [
 ]
 
 COLUMN_MAPPING: Final = "columnMapping"
+DEFAULTS: Final = "allowColumnDefaults"
 DELETION_VECTORS: Final = "deletionVectors"
 DELETION_VECTORS_KEY: Final = "delta.enableDeletionVectors"
 _WRITER_LISTS: Final = 7
@@ -66,7 +70,7 @@ _WRITER_V3: Final = _WRITER_V1 | {
     "variantType-preview",
     "variantShredding",
     "variantShredding-preview",
-    "allowColumnDefaults",
+    DEFAULTS,
     "geospatial",
 }
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
@@ -79,7 +83,7 @@ _COLLATIONS: Final = frozenset(("collations", "collations-preview"))
 NAMED_APART: Final[Mapping[str, frozenset[str]]] = {
     "icebergWriterCompatV1": _COLLATIONS
     | {
-        "allowColumnDefaults",
+        DEFAULTS,
         "variantType",
         "variantType-preview",
         "variantShredding",
@@ -88,6 +92,11 @@ NAMED_APART: Final[Mapping[str, frozenset[str]]] = {
     "icebergWriterCompatV3": _COLLATIONS,
 }
 """Features that the writer promise rules out by name, besides leaving them off its list."""
+
+_NO_DEFAULT: Final = (
+    "Leave DEFAULT out of the column; to take away a default that is there run "
+    '`Table.alter_column(COLUMN, default="")` or `twinlake alter PATH --default COLUMN=`.'
+)
 
 
 def allowed_features(case: Case) -> frozenset[str]:
@@ -222,13 +231,29 @@ def _way_out(name: str) -> str:
     return f"Run {how_to_drop_feature(name)}."
 
 
+def _defaults(case: Case) -> Iterator[Finding]:
+    """Columns with a default, also where the feature that goes with it is missing."""
+    for fact in schema_facts(case.subject.metadata).fields_with(CURRENT_DEFAULT_KEY):
+        where = render_path(fact.path)
+        yield Finding(
+            path=where,
+            found=f"DEFAULT {fact.field.metadata[CURRENT_DEFAULT_KEY]}",
+            wanted="no default",
+            message=f"column {where} has a default value",
+            fix=_NO_DEFAULT,
+        )
+
+
 def features_named_apart(case: Case) -> Iterator[Finding]:
     """The features whose mere support is ruled out by name."""
+    defaults = tuple(_defaults(case)) if DEFAULTS in NAMED_APART[case.compat.feature] else ()
+    yield from defaults
     for name in sorted(case.subject.protocol.feature_names & NAMED_APART[case.compat.feature]):
         yield Finding(
             path=name,
             found="supported",
             wanted="not supported",
             message=f"feature {name} must not even be supported under {case.compat}",
-            fix=_way_out(name),
+            # A default that is being added brings the feature along.
+            fix=_NO_DEFAULT if defaults and name == DEFAULTS else _way_out(name),
         )

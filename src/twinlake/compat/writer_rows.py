@@ -74,7 +74,7 @@ _PROTOCOL: Final = (
     *rows(
         "17",
         _BOTH,
-        "None of the features that are ruled out by name is supported",
+        "None of the features that are ruled out by name is supported or in use",
         protocol.features_named_apart,
         reason="Iceberg writers cannot keep up defaults, collations and variants of this version.",
         fix="Create a new table without the feature; it cannot be dropped.",

@@ -271,7 +271,10 @@ ROWS: Final = (
     _native(
         "allowColumnDefaults",
         W,
-        active=on.trait(on.DEFAULT),
+        # Delta Spark has people add it by name, and refuses DEFAULT until they have.
+        auto=on.trait(on.DEFAULT),
+        auto_text="a column with a default value",
+        existing=True,
         description="Columns may have default values.",
     ),
     _native(

@@ -40,6 +40,7 @@ from twinlake.schema.evolution import (
     move_column,
     rename_column,
     set_comment,
+    set_default,
     set_nullable,
     widen_column,
 )
@@ -299,6 +300,7 @@ __all__ = [
     "schema_to_dict",
     "schema_violations",
     "set_comment",
+    "set_default",
     "set_nullable",
     "split_conjuncts",
     "strip_mapping",

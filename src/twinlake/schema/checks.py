@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Final
 from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema.json_codec import MAX_PRECISION
 from twinlake.schema.mapping import ColumnMappingMode, mapping_problems
+from twinlake.schema.metadata_keys import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_START_KEY,
+)
 from twinlake.schema.paths import render_path
 from twinlake.schema.types import (
     MAX_DEPTH,
@@ -28,6 +33,11 @@ __all__ = ["FORBIDDEN_CHARACTERS", "SchemaViolation", "check_schema", "schema_vi
 
 FORBIDDEN_CHARACTERS: Final = " ,;{}()\n\t="
 """What column names cannot hold unless column mapping gives them a physical name."""
+
+_MADE: Final = {
+    GENERATION_EXPRESSION_KEY: "a generated",
+    IDENTITY_START_KEY: "an identity",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +113,7 @@ def schema_violations(
             case _:
                 pass
     yield from _partitions(schema, partition_columns)
+    yield from _defaults(schema)
     if mode is not ColumnMappingMode.NONE and max_id is not None:
         for where, problem in mapping_problems(schema, max_id=max_id):
             yield SchemaViolation(
@@ -167,6 +178,20 @@ def _partitions(schema: Struct, names: Sequence[str]) -> Iterator[SchemaViolatio
             message="has no column left besides the partition columns",
             delta_class="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
         )
+
+
+def _defaults(schema: Struct) -> Iterator[SchemaViolation]:
+    """A default beside another way to make the value: one of them would never be used."""
+    for field in schema:
+        if CURRENT_DEFAULT_KEY not in field.metadata:
+            continue
+        for key, kind in _MADE.items():
+            if key in field.metadata:
+                yield SchemaViolation(
+                    path=render_path((field.name,)),
+                    message=f"has a default value and is {kind} column as well",
+                    delta_class=f"{kind.split()[1].upper()}_COLUMN_WITH_DEFAULT_VALUE",
+                )
 
 
 def _can_partition(kind: DataType) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema.evolution_rules import SchemaChange, schema_change_violations
 from twinlake.schema.mapping import ColumnMappingMode
-from twinlake.schema.metadata_keys import COMMENT_KEY
+from twinlake.schema.metadata_keys import COMMENT_KEY, CURRENT_DEFAULT_KEY
 from twinlake.schema.paths import (
     change_field,
     change_type,
@@ -34,6 +34,7 @@ __all__ = [
     "move_column",
     "rename_column",
     "set_comment",
+    "set_default",
     "set_nullable",
     "widen_column",
 ]
@@ -186,6 +187,13 @@ def set_comment(schema: Struct, path: ColumnPath, comment: str | None) -> Struct
     """The schema with the column's comment set, or removed if it is None."""
     _named_column(schema, path, "comment on", None)
     return change_field(schema, path, lambda field: field.with_metadata(**{COMMENT_KEY: comment}))
+
+
+def set_default(schema: Struct, path: ColumnPath, default: str | None) -> Struct:
+    """The schema with the column's default set, or removed if it is None."""
+    _named_column(schema, path, "set the default of", None)
+    change = {CURRENT_DEFAULT_KEY: default}
+    return change_field(schema, path, lambda field: field.with_metadata(**change))
 
 
 def widen_column(

@@ -22,6 +22,7 @@ from twinlake.schema import (
     render_path,
     resolve_path,
     set_comment,
+    set_default,
     set_nullable,
     type_at,
     type_to_json,
@@ -206,16 +207,19 @@ def alter(
     *,
     nullable: bool | None,
     comment: str | None,
+    default: str | None,
     first: bool,
     after: str | None,
 ) -> Alteration:
-    """Change nullability, comment or place of a column; what is None stays."""
+    """Change nullability, comment, default or place of a column; what is None stays."""
     path = resolve_path(metadata.schema, parse_path(column))
     schema = metadata.schema
     if nullable is not None:
         schema = set_nullable(schema, path, nullable)
     if comment is not None:
         schema = set_comment(schema, path, comment or None)
+    if default is not None:
+        schema = set_default(schema, path, default.strip() or None)
     if first or after is not None:
         schema = move_column(schema, path, first=first, after=after)
     return _changed(metadata, schema, path, **_position(first=first, after=after))

@@ -231,13 +231,24 @@ class Table(TableView):
         *,
         nullable: bool | None = None,
         comment: str | None = None,
+        default: str | None = None,
         first: bool = False,
         after: str | None = None,
     ) -> Table:
-        """Change a column's nullability, comment or place."""
+        """Change a column's nullability, comment, default or place.
+
+        ``default`` is the SQL text of the value that new rows get; rows that are there keep what
+        they have. An empty text takes a comment or a default away.
+        """
         return self._alter(
             alterations.alter(
-                self.metadata, column, nullable=nullable, comment=comment, first=first, after=after
+                self.metadata,
+                column,
+                nullable=nullable,
+                comment=comment,
+                default=default,
+                first=first,
+                after=after,
             )
         )
 

@@ -437,9 +437,9 @@ def _values_of_readers(prefix: str) -> Iterator[RuleCase]:
                     subject=table(prefix, schema),
                     profile=profile,
                 )
-        for text in ("varchar(5)", "struct<char:varchar(5)>", "struct<`char(5)`:varchar(5)>", 5):
-            schema, _ = make(with_key(CHAR_VARCHAR_KEY, text, STRING))
-            name = f"{text}, {place}"
+        for other in ("varchar(5)", "struct<char:varchar(5)>", "struct<`char(5)`:varchar(5)>", 5):
+            schema, _ = make(with_key(CHAR_VARCHAR_KEY, other, STRING))
+            name = f"{other}, {place}"
             yield RuleCase(rule=f"{prefix}-27", name=name, subject=table(prefix, schema))
         schema, path = make(with_key(EXISTS_DEFAULT_KEY, "5"))
         rule = f"{prefix}-28"

@@ -30,6 +30,7 @@ from twinlake.schema import (
     BYTE,
     COLLATIONS_KEY,
     COMMENT_KEY,
+    CURRENT_DEFAULT_KEY,
     DATE,
     DOUBLE,
     FLOAT,
@@ -151,6 +152,11 @@ def _features(prefix: str) -> Iterator[RuleCase]:
         subject=table(prefix, add=[*good, *apart]),
         paths=apart,
     )
+    for place, make in FIELD_PLACES.items():
+        schema, path = make(with_key(CURRENT_DEFAULT_KEY, "5"))
+        name = f"a default without the feature, {place}"
+        told = (path,) if prefix == "IWC1" else ()
+        yield RuleCase(rule=f"{prefix}-17", name=name, subject=table(prefix, schema), paths=told)
     yield RuleCase(
         rule=f"{prefix}-10", name="legacy features", subject=table(prefix, protocol=Protocol(2, 6))
     )

@@ -47,7 +47,7 @@ icebergCompatV3              W  0 7 yes yes no  no
 icebergWriterCompatV1        W  0 7 yes no  no  no
 icebergWriterCompatV3        W  0 7 yes no  no  no
 clustering                   W  0 7 no  no  no  no
-allowColumnDefaults          W  0 7 no  no  no  no
+allowColumnDefaults          W  0 7 yes no  no  no
 inCommitTimestamp            W  0 7 yes yes yes no
 vacuumProtocolCheck          RW 3 7 no  yes yes yes
 checkpointProtection         W  0 7 no  no  yes no
@@ -188,7 +188,7 @@ def nested(kind: DataType) -> DataType:
         (StructField("a", nested(VARIANT)), {"variantType"}),
         (StructField("a", nested(Geometry())), {"geospatial"}),
         (StructField("a", STRING, metadata={"__COLLATIONS": {"a": "ICU.de"}}), {"collations"}),
-        (StructField("a", INTEGER, metadata={"CURRENT_DEFAULT": "1"}), set()),
+        (StructField("a", INTEGER, metadata={"CURRENT_DEFAULT": "1"}), {"allowColumnDefaults"}),
     ],
 )
 def test_schemas_switch_features_on(column: StructField, features: set[str]) -> None:

@@ -179,6 +179,13 @@ STEPS = (
         apply=lambda table, pair, _: table.alter_column(pair[0], comment=pair[1]),
     ),
     Step(
+        option="--default",
+        type=PAIR,
+        metavar="COLUMN=EXPRESSION",
+        help="Set the default that new rows get; an empty one takes it away.",
+        apply=lambda table, pair, _: table.alter_column(pair[0], default=pair[1]),
+    ),
+    Step(
         option="--constraint",
         type=PAIR,
         metavar="NAME=EXPRESSION",

@@ -17,13 +17,13 @@ from twinlake.schema import (
     resolve_path,
 )
 from twinlake.spark.reading.columns import visible_field
-from twinlake.spark.rows.preparing import fitted
+from twinlake.spark.rows.preparing import default_value, fitted
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType, StructField
@@ -50,14 +50,18 @@ def checked_assignments(given: Any, argument: str) -> dict[str, str | Column]:
 
 
 def resolved_assignments(
-    metadata: Metadata, assignments: Mapping[str, str | Column]
+    spark: SparkSession, metadata: Metadata, assignments: Mapping[str, str | Column]
 ) -> dict[ColumnPath, Column]:
     """The assignments by column path, checked: columns exist, none is set twice or in parts."""
     found: dict[ColumnPath, Column] = {}
     problems: list[str] = []
     for name, value in assignments.items():
         path = resolve_path(metadata.schema, parse_path(name))
-        column = F.expr(value) if isinstance(value, str) else value
+        field = metadata.schema.get(path[0]) if len(path) == 1 else None
+        if field is not None and _asks_for_default(value, metadata):
+            column = default_value(spark, field)
+        else:
+            column = F.expr(value) if isinstance(value, str) else value
         for other in found:
             shorter, longer = sorted((path, other), key=len)
             if longer[: len(shorter)] == shorter:
@@ -74,6 +78,15 @@ def resolved_assignments(
         )
     _refuse_identity(metadata, found)
     return found
+
+
+def _asks_for_default(value: str | Column, metadata: Metadata) -> bool:
+    """Whether the value is the word DEFAULT, which a column may have for its name as well."""
+    return (
+        isinstance(value, str)
+        and value.strip().upper() == "DEFAULT"
+        and metadata.schema.get("default") is None
+    )
 
 
 def _refuse_identity(metadata: Metadata, found: Mapping[ColumnPath, Column]) -> None:
@@ -101,7 +114,7 @@ def assigned(
 
     ``only``: the rows that get them, all if not given.
     """
-    wanted = resolved_assignments(metadata, assignments)
+    wanted = resolved_assignments(frame.sparkSession, metadata, assignments)
     # Spark says which types the values have; nothing is run for it.
     values = [column.alias(f"v{n}") for n, column in enumerate(wanted.values())]
     types = [field.type for field in from_spark(frame.select(*values).schema)]

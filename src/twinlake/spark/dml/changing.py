@@ -279,7 +279,7 @@ class RowChange:
 
         positional = (FILE_NUMBER, ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION)
         keep = [name for name in positional if name in frame.columns]
-        return prepare(frame, self.after, defaults=False, own_rows=True, keep=keep)
+        return prepare(frame, self.after, own_rows=True, keep=keep)
 
     def commit(self, outcome: Outcome, *, started: float | None = None) -> CommitResult | None:
         """Commit what the plan came to; None if there is nothing to commit."""

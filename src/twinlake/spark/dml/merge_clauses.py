@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from twinlake.commit.plans import MergeClause, Then, When, check_clauses
 from twinlake.errors import Code, UserError, listed
 from twinlake.schema import (
-    CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     IDENTITY_START_KEY,
     Array,
@@ -29,7 +28,7 @@ from twinlake.schema import (
 from twinlake.spark.dml.resolving import Resolved, Scope
 from twinlake.spark.reading.columns import visible_field
 from twinlake.spark.rows.identity import refuse_explicit
-from twinlake.spark.rows.preparing import fitted
+from twinlake.spark.rows.preparing import default_value, fitted
 from twinlake.spark.rows.schema_fit import evolve
 from twinlake.spark.spark_types import spark_type
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pyspark.sql.types as spark_types
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType
@@ -121,7 +120,6 @@ def resolve_clauses(
     *,
     alias: str | None = None,
     evolution: bool = False,
-    defaults: bool = True,
 ) -> MergeColumns:
     """The clauses as columns; raises what Delta raises for clauses that cannot be used."""
     check_clauses([clause.planned for clause in clauses])
@@ -153,7 +151,7 @@ def resolve_clauses(
             for field, found in zip(metadata.schema, scopes.target.attributes(), strict=True)
         },
         evolution=evolution,
-        defaults=defaults,
+        spark=scopes.target.frame.sparkSession,
     )
     made = {Then.UPDATE: maker.updated, Then.INSERT: maker.inserted}
     return MergeColumns(
@@ -357,7 +355,7 @@ class _Values:
     after: Struct
     current: Mapping[str, Current]
     evolution: bool
-    defaults: bool
+    spark: SparkSession
 
     def updated(
         self, clause: Clause, condition: Resolved | None, given: _Assignments
@@ -442,10 +440,7 @@ class _Values:
     def _inserted_field(self, wanted: StructField, given: Resolved | None) -> Column:
         if given is not None:
             return self._stored(given, wanted.type, (wanted.name,))
-        default = wanted.metadata.get(CURRENT_DEFAULT_KEY) if self.defaults else None
-        if isinstance(default, str):
-            return F.expr(default).cast(_spark_type(wanted))
-        return _null(wanted)
+        return default_value(self.spark, wanted)
 
     def _stored(self, given: Resolved, wants: DataType, path: ColumnPath) -> Column:
         if not _same_fields(given.type, wants, fewer=self.evolution):

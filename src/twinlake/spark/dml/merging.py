@@ -138,7 +138,6 @@ class _Merge:
             metadata,
             alias=request.alias,
             evolution=evolution,
-            defaults="allowColumnDefaults" in (table.protocol.writer_features or ()),
         )
         operation = Operation(name=OperationName.MERGE, parameters=_parameters(condition, columns))
         after = columns.metadata

@@ -271,12 +271,11 @@ class _Rows:
             self._check_clustering()
         metadata = self._metadata()
         given = self.df.columns
-        defaults = table.protocol.is_supported("allowColumnDefaults")
         computed = computed_columns(metadata, given)
-        refuse_missing_partitions(metadata, [*given, *computed])
-        has = from_spark(self.df.schema)
-        refuse_partitions_alone(metadata, columns_with_values(has, metadata, defaults=defaults))
-        frame = prepare(self.df, metadata, defaults=defaults)
+        valued = columns_with_values(from_spark(self.df.schema), metadata)
+        refuse_missing_partitions(metadata, [*given, *valued])
+        refuse_partitions_alone(metadata, valued)
+        frame = prepare(self.df, metadata)
         frame = enforce(frame, metadata, computed=computed)
         if options.replace_where is not None:
             return self._replace(frame, metadata)

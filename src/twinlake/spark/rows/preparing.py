@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyspark.sql.types as spark_types
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType
 
-__all__ = ["columns_with_values", "computed_columns", "fitted", "prepare"]
+__all__ = ["columns_with_values", "computed_columns", "default_value", "fitted", "prepare"]
 
 _INTEGERS: Final = (BYTE, SHORT, INTEGER)
 
@@ -51,14 +52,13 @@ def prepare(
     frame: DataFrame,
     metadata: Metadata,
     *,
-    defaults: bool = True,
     keep: Sequence[str] = (),
     own_rows: bool = False,
 ) -> DataFrame:
     """The frame with exactly the table's columns, then those of ``keep``; itself if it has them.
 
-    ``defaults``: whether the table has the feature of column defaults. ``own_rows``: the rows come
-    from the table, so that they may bring values of GENERATED ALWAYS identity columns.
+    ``own_rows``: the rows come from the table, so that they may bring values of GENERATED ALWAYS
+    identity columns, and get no defaults.
     """
     has = from_spark(frame.schema)
     refuse_duplicates(has)
@@ -68,14 +68,13 @@ def prepare(
     _refuse_unknown(given, metadata)
     if not own_rows:
         refuse_explicit(metadata, given.names())
-    _refuse_missing(given, wanted, defaults=defaults)
+    _refuse_missing(given, wanted, defaults=not own_rows)
     if not kept and _is_same(given, wanted):
         return frame
     made = set(computed_columns(metadata, given.names()))
+    spark = None if own_rows else frame.sparkSession
     columns = [
-        _column(field, given.get(field.name), defaults=defaults)
-        for field in wanted
-        if field.name not in made
+        _column(field, given.get(field.name), spark) for field in wanted if field.name not in made
     ]
     columns += [_by_name(field.name) for field in kept]
     # Generated columns and identities come second: they stand on the table's own columns.
@@ -94,9 +93,9 @@ def computed_columns(metadata: Metadata, given: Sequence[str]) -> tuple[str, ...
     )
 
 
-def columns_with_values(given: Struct, metadata: Metadata, *, defaults: bool) -> tuple[str, ...]:
+def columns_with_values(given: Struct, metadata: Metadata) -> tuple[str, ...]:
     """The columns that hold more than nulls by themselves: given ones, and those we fill."""
-    filled = (f for f in metadata.schema if _has_value(f, defaults=defaults))
+    filled = (f for f in metadata.schema if _has_value(f, defaults=True))
     return tuple(field.name for field in (*(f for f in given if f.type != VOID), *filled))
 
 
@@ -174,14 +173,42 @@ def _misfit(path: ColumnPath, has: DataType, wants: DataType, why: str) -> UserE
     )
 
 
-def _column(field: StructField, own: StructField | None, *, defaults: bool) -> Column:
+def default_value(spark: SparkSession, field: StructField) -> Column:
+    """What a row gets that has no value for the column: its default, or null.
+
+    As in Delta Spark the metadata of the column counts, whatever the protocol says.
+    """
+    text = field.metadata.get(CURRENT_DEFAULT_KEY)
+    if not isinstance(text, str):
+        # A void column keeps its type: nothing can be cast to it.
+        return F.lit(None) if field.type == VOID else F.lit(None).cast(_type(field.type))
+    value = F.expr(text)
+    try:
+        # On a frame without columns: a default that names one must not find it among the data.
+        (found,) = from_spark(spark.range(0).select().select(value).schema)
+    except AnalysisException as error:
+        where = render_path((field.name,))
+        raise UserError(
+            Code.SCHEMA_INVALID,
+            f"The default value of column {where} cannot be computed: {text}.",
+            why=str(error).splitlines()[0],
+            fix="Give the column a value in the data, or another default with "
+            '`Table.alter_column(COLUMN, default="EXPRESSION")` or `twinlake alter PATH '
+            "--default COLUMN=EXPRESSION`.",
+            delta_class="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
+            fields={"column": where, "default": text},
+        ) from error
+    return fitted(value, found.type, field.type, (field.name,))
+
+
+def _column(field: StructField, own: StructField | None, spark: SparkSession | None) -> Column:
     if own is not None:
         column = fitted(_by_name(own.name), own.type, field.type, (field.name,))
-        return column.alias(field.name)
-    default = field.metadata.get(CURRENT_DEFAULT_KEY) if defaults else None
-    value = F.expr(default) if isinstance(default, str) else F.lit(None)
-    # A void column keeps its type: nothing can be cast to it.
-    return (value if field.type == VOID else value.cast(_type(field.type))).alias(field.name)
+    elif spark is not None:
+        column = default_value(spark, field)
+    else:
+        column = F.lit(None) if field.type == VOID else F.lit(None).cast(_type(field.type))
+    return column.alias(field.name)
 
 
 def _with_computed(
