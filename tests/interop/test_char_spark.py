@@ -158,6 +158,22 @@ def test_varchar_is_the_same_on_both_sides_whoever_checks_its_length(
     assert iceberg_rows(delta_spark, path) == delta_rows(delta_spark, path) == found
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize("setting", UNPADDED)
+def test_we_read_what_delta_spark_reads(
+    delta_spark: SparkSession, tmp_path: Path, mode: str, setting: str
+) -> None:
+    path = tmp_path / "t"
+    create(delta_spark, path, {"delta.columnMapping.mode": mode})
+    for number, text in enumerate(("'ab'", "'abcde'")):
+        insert(delta_spark, path, number, text)
+        with session_settings(delta_spark, UNPADDED[setting]):
+            for condition in ("true", "p = 'ab'", "p = 'ab   '", "sc.c = 'ab   '", "length(c) = 5"):
+                ours = scan(delta_spark, path).where(condition).orderBy("id").collect()
+                theirs = delta_spark.read.format("delta").load(str(path)).where(condition)
+                assert ours == theirs.orderBy("id").collect(), condition
+
+
 def with_existence_default(spark: SparkSession, path: Path) -> None:
     """A table whose first file lacks a column that has a value for such files."""
     Table.create(path, "id INT", policy="minimal")

@@ -25,6 +25,7 @@ from twinlake.schema import (
     physical_name,
     walk_fields,
 )
+from twinlake.spark.rows.char_padding import padded_for
 from twinlake.spark.rows.schema_fit import read_field_metadata
 from twinlake.spark.spark_types import quoted, spark_type
 
@@ -157,9 +158,9 @@ class ReadColumns:
         for field in self.metadata.schema:
             position = number.get(field.name)
             if position is not None and constants is not None:
-                column = _constant(constants[position], field)
+                column = padded_for(raw.sparkSession, _constant(constants[position], field), field)
             elif position is not None and partitions is not None:
-                column = partitions(position)
+                column = padded_for(raw.sparkSession, partitions(position), field)
             else:
                 column = F.col(quoted(self.name_in_files(field)))
                 if self._is_cast(field):

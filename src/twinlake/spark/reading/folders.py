@@ -13,6 +13,7 @@ from twinlake.schema import (
     LONG,
     SHORT,
     STRING,
+    char_type,
     parse_partition_path,
     partition_array,
 )
@@ -35,7 +36,8 @@ def folders_spell_partitions(snapshot: Snapshot, files: pa.Table) -> bool:
     columns = ReadColumns(snapshot.metadata)
     if not columns.partitions or not len(files):
         return False
-    if any(field.type not in _SPELT_ALIKE for field in columns.partitions):
+    # Spark does not pad what it reads from folders.
+    if any(f.type not in _SPELT_ALIKE or char_type(f) for f in columns.partitions):
         return False
     # Spark reads folders up to the root of the file system: one like these would become a column.
     if "=" in parse_location(snapshot.store.url).path:

@@ -6,15 +6,31 @@ reads off. Files that are to hold the padding are made by this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from twinlake.schema import char_length
 
-__all__ = ["padded"]
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+    from twinlake.schema import StructField
+
+__all__ = ["padded", "padded_for"]
+
+_PADS: Final = "spark.sql.readSideCharPadding"
+_AS_STRING: Final = "spark.sql.legacy.charVarcharAsString"
+
+
+def padded_for(spark: SparkSession, column: Column, field: StructField) -> Column:
+    """A value that Spark has not from a file, as the session would read it from one."""
+    length = char_length(field)
+    if length is None:
+        return column
+    pads = spark.conf.get(_PADS, "true") == "true" and spark.conf.get(_AS_STRING, "false") != "true"
+    return padded(column, T.CharType(length)) if pads else column
 
 
 def padded(column: Column, kind: T.DataType) -> Column:
