@@ -204,7 +204,7 @@ def _fix(spark: SparkSession, python: str) -> str:
             f"session again: workers of a local session then run the driver's {sys.executable}."
         )
     return (
-        "Install twinlake into that Python (pip install 'twinlake[spark]'), or set PYTHONPATH "
+        "Run `pip install 'twinlake[spark]'` with that Python, or set PYTHONPATH "
         "before the session starts: workers do not see what a program adds to sys.path."
     )
 
@@ -212,8 +212,8 @@ def _fix(spark: SparkSession, python: str) -> str:
 def _cluster_fix(version: str) -> str:
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
-        f"Install Python {minor} with twinlake {version} on every machine of the cluster (pip "
-        f"install 'twinlake[spark]=={version}') and set {_ENVIRONMENT} or {_CONTEXT_SETTING} to "
-        "that Python before the session starts; or ship a packed environment with the job: "
-        f"spark.archives=environment.tar.gz#environment and {_ENVIRONMENT}=./environment/bin/python"
+        f"Install Python {minor} and twinlake {version} on every machine of the cluster (with that "
+        f"Python, run `pip install 'twinlake[spark]'`) and set {_ENVIRONMENT} or "
+        f"{_CONTEXT_SETTING} to it before the session starts; or ship a packed environment "
+        f"(`spark.archives`) and set {_ENVIRONMENT} to its Python."
     )

@@ -40,7 +40,8 @@ def raised_for_row(
         error.code,
         error.what,
         why=error.why,
-        fix=f"{error.fix} To see the values of such a row: spark.conf.set({SHOW_VALUES!r}, 'true')",
+        fix=f"{error.fix} To see the values of such a row, run "
+        f"`spark.conf.set({SHOW_VALUES!r}, 'true')`.",
         delta_class=error.delta_class,
         fields={**error.fields, "columns": list(cells)},
     )
