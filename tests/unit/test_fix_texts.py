@@ -146,7 +146,7 @@ def _problems(piece: str) -> Iterator[str]:
         return
     if piece.startswith("twinlake "):
         yield from _command_problems(shlex.split(piece)[1:])
-    elif extra := re.fullmatch(r"pip install 'twinlake\[(\w+)\]'", piece):
+    elif extra := re.fullmatch(rf"pip install 'twinlake\[(\w+)\](?:=={HOLE})?'", piece):
         if not re.search(rf"^{extra[1]} = \[", PYPROJECT, re.MULTILINE):
             yield "no such extra"
     elif piece.startswith("--"):

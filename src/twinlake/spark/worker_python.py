@@ -212,8 +212,8 @@ def _fix(spark: SparkSession, python: str) -> str:
 def _cluster_fix(version: str) -> str:
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
-        f"Install Python {minor} and twinlake {version} on every machine of the cluster (with that "
-        f"Python, run `pip install 'twinlake[spark]'`) and set {_ENVIRONMENT} or "
+        f"Install Python {minor} on every machine of the cluster, run there "
+        f"`pip install 'twinlake[spark]=={version}'` and set {_ENVIRONMENT} or "
         f"{_CONTEXT_SETTING} to it before the session starts; or ship a packed environment "
         f"(`spark.archives`) and set {_ENVIRONMENT} to its Python."
     )
