@@ -27,7 +27,8 @@ def contradicts(text: str | None, kind: DataType, bounds: ColumnBounds) -> bool:
     try:
         value = parse_partition_value(text, kind)
     except TwinlakeError:
-        return True
+        # Whoever needs the value says so, and what it should be.
+        return False
     if value is None:
         return bounds.nulls is not None and bounds.nulls < bounds.values
     if bounds.nulls:

@@ -429,7 +429,7 @@ def _partition_values(prefix: str) -> Iterator[RuleCase]:
         ("not a number", DOUBLE, "NaN", 1.0, 1.0, 0, False),
         ("flag", BOOLEAN, "true", True, True, 0, False),
         ("flags", BOOLEAN, "true", False, True, 0, True),
-        ("no value of its type", INTEGER, "x", 7, 7, 0, True),
+        ("no value of its type", INTEGER, "x", 7, 7, 0, False),
     ):  # fmt: skip
         bounds = ColumnBounds(name="col-1", minimum=low, maximum=high, nulls=nulls, values=3)
         read = replace(footer(leaf("col-1", 1), partition_values={"col-1": text}), bounds=(bounds,))
@@ -439,7 +439,8 @@ def _partition_values(prefix: str) -> Iterator[RuleCase]:
             subject=table(prefix, struct(p=kind, x=INTEGER), partitions=("p",), footers=[read]),
             paths=("f1.parquet: p",) if differs else (),
         )
-    other = replace(read, add=file("f2.parquet", partition_values={"col-1": "x"}))
+    read = replace(read, add=file(partition_values={"col-1": "8"}))
+    other = replace(read, add=file("f2.parquet", partition_values={"col-1": "9"}))
     yield RuleCase(
         rule=rule,
         name="two files",

@@ -166,9 +166,10 @@ def test_a_widened_column_has_the_values_of_its_texts(
 def test_another_zone_moves_files(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT, p TIMESTAMP", "p", properties={**V2, ZONE: "UTC"})
     _, column = table.schema
+    one = dt.datetime(1970, 1, 1, 1, tzinfo=dt.UTC)
     files = [
         msgspec.structs.replace(
-            write_file(table, tmp_path, [{"id": 1, "p": None}]),
+            write_file(table, tmp_path, [{"id": 1, "p": None if text is None else one}]),
             partition_values={physical_name(column): text},
         )
         for text in ("1970-01-01 01:00:00", "1970-01-01T01:00:00Z", None)
