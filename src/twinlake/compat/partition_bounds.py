@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from struct import pack, unpack
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import TwinlakeError
@@ -38,7 +39,18 @@ def contradicts(text: str | None, kind: DataType, bounds: ColumnBounds) -> bool:
         return False
     if isinstance(value, str | bytes) and max(len(low), len(high)) >= _EXACT_LENGTH:
         return not low <= value <= high
-    return not low == value == high
+    # A float that became a double is in files as the float.
+    return not (low == high and low in (value, _as_float(value)))
+
+
+def _as_float(value: Any) -> Any:
+    """The nearest number of 32 bits, where it is a real one."""
+    if not isinstance(value, float):
+        return value
+    try:
+        return unpack("<f", pack("<f", value))[0]
+    except OverflowError:
+        return value
 
 
 def _alike(value: Any, other: Any) -> bool:

@@ -425,6 +425,8 @@ def _partition_values(prefix: str) -> Iterator[RuleCase]:
         ("decimal", Decimal(5, 2), "1.5", Number("1.50"), Number("1.50"), 0, False),
         ("other decimal", Decimal(5, 2), "1.5", Number("1.51"), Number("1.51"), 0, True),
         ("real", DOUBLE, "0.5", 0.5, 0.5, 0, False),
+        ("a float that became a double", DOUBLE, "0.1", *2 * (0.10000000149011612,), 0, False),
+        ("other real", DOUBLE, "1e300", 0.5, 0.5, 0, True),
         ("zeros", DOUBLE, "-0.0", -0.0, 0.0, 0, False),
         ("not a number", DOUBLE, "NaN", 1.0, 1.0, 0, False),
         ("flag", BOOLEAN, "true", True, True, 0, False),
