@@ -143,7 +143,7 @@ class Appends:
         self.writer = Writer(self.path, self.table)
 
     def run(self) -> str:
-        from twinlake.iceberg.resting import RESTING
+        from twinlake.iceberg.sync.metadata_cache import RESTING
 
         table, location = self.table, ""
         # One more, which reads from the disk what the others find in memory.
@@ -266,7 +266,7 @@ class Rows(_Rows):
 
     def with_looks(self, means: dict[str, float]) -> dict[str, float]:
         """Now and then a conversion looks at all files; one that has nothing to do does, too."""
-        from twinlake.iceberg.resting import MOST_TURNS
+        from twinlake.iceberg.sync.metadata_cache import MOST_TURNS
 
         return {
             name: mean + statistics.median(self.sync(name) for _ in range(3)) / MOST_TURNS

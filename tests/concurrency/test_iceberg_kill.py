@@ -24,7 +24,7 @@ from tests.support.iceberg_faces import V2, iceberg_rows, opened, remove_files, 
 from tests.support.scale import scale
 from tests.support.writers import event, spawn
 from twinlake import Table
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.log import CACHE
 from twinlake.storage import LocalStore
 
@@ -162,7 +162,7 @@ def test_death_at_every_write(tmp_path: Path, converted_at: int | None) -> None:
 
     counting, table = Mortal(), fresh()
     with counting.ruling():
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     whole, rows = logical(work), ids(work)
     assert any("version-hint" in name for name in counting.names)
     assert len(counting.names) >= 4
@@ -171,7 +171,7 @@ def test_death_at_every_write(tmp_path: Path, converted_at: int | None) -> None:
             table = fresh()
             dying = Mortal(dies_at=number, after=after)
             with pytest.raises(Killed), dying.ruling():
-                sync(table.snapshot)
+                sync_table(table.snapshot)
             if (work / "_iceberg/metadata/version-hint.text").exists():
                 assert check_pointer(work) in (converted_at, table.version)
             table.iceberg.sync()

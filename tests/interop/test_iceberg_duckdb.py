@@ -19,7 +19,7 @@ from tests.support.iceberg_faces import V2, V3, as_text, hide, opened, remove_fi
 from tests.support.local_engine import rows_of
 from tests.support.not_run import not_run
 from tests.unit.iceberg.test_types import VALUES
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 
 NAN = float("nan")
@@ -35,7 +35,7 @@ def duck() -> Iterator[Any]:
 
 
 def same(duck: Any, table: Table, folder: Path) -> None:
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert scanned(duck, folder) == as_text(rows_of(table.snapshot))
     for snapshot in opened(folder).metadata.snapshots:
         assert snapshot.summary is not None

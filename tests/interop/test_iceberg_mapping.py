@@ -21,7 +21,7 @@ from tests.support.iceberg_faces import (
 from tests.support.iceberg_readers import by_delta, by_iceberg, texts
 from tests.support.log_tables import commit
 from twinlake import Table
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.protocol import ICEBERG_PREFIX
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def test_defaults_of_columns(delta_spark: SparkSession, tmp_path: Path) -> None:
     }
     table = twin(tmp_path, f"id INT, {columns}", properties=properties)
     table = append(table, tmp_path, [{"id": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     assert texts(by_iceberg(delta_spark, tmp_path)) == as_text(iceberg_rows(tmp_path))
     fields = {
@@ -188,7 +188,7 @@ def test_iceberg_deletes_no_data_of_delta(delta_spark: SparkSession, tmp_path: P
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
     table = remove_files(table)
     table = append(table, tmp_path, [{"id": 2}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     data = sorted(path.name for path in tmp_path.glob("*.parquet"))
     found = loaded(delta_spark, tmp_path)
 

@@ -23,7 +23,7 @@ from tests.support.iceberg_faces import (
 from tests.support.iceberg_readers import by_delta, by_iceberg, same, texts
 from tests.support.log_tables import commit
 from twinlake import Table
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.spark import write
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def test_every_type_at_every_version(delta_spark: SparkSession, duck: Any, writt
 
 
 def test_predicates_on_bounds(delta_spark: SparkSession, written: Path) -> None:
-    sync(Table.open(written).snapshot)
+    sync_table(Table.open(written).snapshot)
 
     same_answers(delta_spark, written, CONDITIONS)
 
@@ -322,7 +322,7 @@ def test_variants(delta_spark: SparkSession, tmp_path: Path) -> None:
         write(delta_spark.sql(row), tmp_path, mode="append")
     write(delta_spark.sql("SELECT 9 id, CAST(NULL AS VARIANT) v, NULL s"), tmp_path, mode="append")
     table = Table.open(tmp_path)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     shown = ("id", "to_json(v) v", "v IS NULL n", "to_json(s) s", "try_variant_get(v, '$.a[2]') a")
     ours = by_iceberg(delta_spark, tmp_path).selectExpr(*shown)

@@ -11,7 +11,7 @@ from tests.support.iceberg_catalog import iceberg_session
 from tests.support.iceberg_faces import as_text
 from twinlake import Table
 from twinlake.errors import Code, UserError
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.spark import DeltaTable
 from twinlake.table.importing import ImportResult, import_iceberg
 
@@ -195,7 +195,7 @@ def test_it_goes_on_as_a_twin_that_delta_spark_writes(source: Source) -> None:
     spark.sql(f"INSERT INTO {table} VALUES (3, 'ü/=', named_struct('a', 2))")
     spark.sql(f"UPDATE {table} SET s = named_struct('a', 9) WHERE id = 1")
     DeltaTable.forPath(spark, str(source.folder)).delete("id = 2")
-    sync(Table.open(source.folder).snapshot)
+    sync_table(Table.open(source.folder).snapshot)
 
     face = spark.read.format("iceberg").load(f"{source.folder}/_iceberg")
     expected = [{"id": 1, "p": "x", "s": {"a": 9}}, {"id": 3, "p": "ü/=", "s": {"a": 2}}]

@@ -16,7 +16,7 @@ from tests.support.iceberg_faces import V2, V3, as_text, iceberg_rows, twin
 from tests.support.local_engine import rows_of
 from twinlake import Table
 from twinlake.errors import Code, UserError
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.schema import physical_name
 from twinlake.spark import DeltaTable, scan, write
 
@@ -110,7 +110,7 @@ def test_predicates_on_partitions_of_every_type(delta_spark: SparkSession, tmp_p
         kinds = zip(names, PARTITIONS.values(), strict=True)
         values = {name: [*given.values(), None, None][at] for name, given in kinds}
         table = append(table, tmp_path, [{"id": at, **values}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     conditions = list(_conditions(names))
     ours, theirs = iceberg(delta_spark, tmp_path), delta(delta_spark, tmp_path)
@@ -164,7 +164,7 @@ def test_not_a_number_and_both_zeros(delta_spark: SparkSession, tmp_path: Path, 
         spark.sql(f"INSERT INTO lake.db.n {made} WHERE id = {number}")
         values = spark.sql(f"{made} WHERE id = {number}").collect()
         table = append(table, folder, [row.asDict() for row in values])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     ours, theirs = iceberg(delta_spark, folder), delta(delta_spark, folder)
     native = asked(spark.table("lake.db.n"), ZEROS)
@@ -184,7 +184,7 @@ def as_bytes(number: int) -> str:
 
 def all_read_the_bytes(spark: SparkSession, folder: Path) -> None:
     table = Table.open(folder)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     expected = as_text({"id": n, "p": text.encode()} for n, text in BYTES.items())
     assert texts(delta(spark, folder)) == expected
     assert texts(iceberg(spark, folder)) == expected
@@ -239,9 +239,9 @@ def test_a_widened_float_is_what_its_text_says(delta_spark: SparkSession, tmp_pa
         write(rows.coalesce(1), folder, partition_by="p", properties=properties)
         if promise is V3:
             DeltaTable.forPath(spark, str(folder)).delete("id = 1")
-        sync(Table.open(folder).snapshot)
+        sync_table(Table.open(folder).snapshot)
         spark.sql(f"ALTER TABLE delta.`{folder}` ALTER COLUMN p TYPE DOUBLE")
-        sync(Table.open(folder).snapshot)
+        sync_table(Table.open(folder).snapshot)
 
         conditions = ["p = 0.1D", "p <= 0.1D", "p > 0.1D", "p IN (0.1D, 0.5D)", "p <> 0.1D"]
         answers = judged(delta(spark, folder), conditions)
@@ -266,7 +266,7 @@ def test_timestamps_without_a_zone(delta_spark: SparkSession, tmp_path: Path) ->
         values = {physical_name(column): text}
         files.append(msgspec.structs.replace(file, partition_values=values))
     table = table.commit("WRITE", files)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     conditions = ["p = TIMESTAMP'2024-07-31 12:00:00'", "p < TIMESTAMP'2024-01-31 12:00:01'"]
     answers = judged(delta(spark, tmp_path), conditions)

@@ -17,11 +17,11 @@ from tests.support.local_engine import LocalEngine
 from tests.support.log_tables import commit, info
 from tests.support.scale import scale
 from tests.unit.cli.running import document, run
-from tests.unit.iceberg.test_foreign_files import legacy, without_top_ids
+from tests.unit.iceberg.sync.test_foreign_files import legacy, without_top_ids
 from tests.unit.table.test_twin_formats import BY_NAME, published, with_char
 from twinlake.actions import AddFile
-from twinlake.iceberg import sync
-from twinlake.iceberg.puffin import Blob, write_puffin
+from twinlake.iceberg import sync_table
+from twinlake.iceberg.format.puffin import Blob, write_puffin
 from twinlake.log.deletion_vectors import encode_bitmap
 from twinlake.log.names import commit_key
 from twinlake.runtime import Runtime
@@ -143,7 +143,7 @@ def test_rows_are_compared_on_the_workers(delta_spark: SparkSession, tmp_path: P
     table = append(table, tmp_path, *([one, other] for one, other in batched(rows, 2)))
     hidden = [add.path for add in table.snapshot.adds()][:2]
     table = hide(table, tmp_path, {path: [0] for path in hidden})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     with jobs(delta_spark) as ran:
         report = verify_twin(table, rows=True, spark=delta_spark)
     # At least one for the files of each side.
@@ -244,7 +244,7 @@ def test_values_of_every_type_agree(
     first = next(iter(table.snapshot.adds()))
     table = hide(table, tmp_path / "a b", {first.path: [0]})
     table = table.rename_column("s", "text")
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     engine = readers(delta_spark, delta=delta, iceberg=iceberg)
     report = verify_twin(table, rows=True, spark=engine)
     assert report.findings == ()
@@ -296,12 +296,12 @@ def test_versions_with_the_same_files_are_read_once(
     table = twin(tmp_path, "id INT")
     for number in range(6):
         table = append(table, tmp_path, [{"id": number}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     with jobs(delta_spark) as ran:
         assert verify_twin(table, rows=True, spark=delta_spark).agrees
     few = len(ran)
     table = append(table, tmp_path, [{"id": 9}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     with jobs(delta_spark) as ran:
         report = verify_twin(table, rows=True, spark=delta_spark)
     assert (report.agrees, report.rows) == (True, 7)

@@ -41,13 +41,13 @@ from tests.support.log_tables import commit, info
 from tests.support.scale import scale
 from twinlake.actions import AddFile
 from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
-from twinlake.iceberg import Check, face_version, sync
-from twinlake.iceberg.face_files import FaceFiles
-from twinlake.iceberg.manifest_reading import Manifests
-from twinlake.iceberg.manifests import Content, Entry, Status
-from twinlake.iceberg.metadata_file import encode_metadata
-from twinlake.iceberg.resting import RESTING
-from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
+from twinlake.iceberg import Check, face_version, sync_table
+from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
+from twinlake.iceberg.format.manifest import Content, Entry, Status
+from twinlake.iceberg.format.table_metadata import encode_metadata
+from twinlake.iceberg.sync.manifest_reader import Manifests
+from twinlake.iceberg.sync.metadata_cache import RESTING
+from twinlake.iceberg.sync.metadata_files import FaceFiles
 from twinlake.log import CACHE, commit_key, load_snapshot
 from twinlake.runtime import Runtime
 from twinlake.storage import LocalStore
@@ -405,7 +405,7 @@ def anew(folder: Path) -> StaticTable:
     kept, face = folder / "_kept", folder / "_iceberg"
     face.rename(kept)
     # By a store of its own: what is known of the one that is carried on stays.
-    assert sync(load_snapshot(LocalStore(folder, durable=False))).rebuilt
+    assert sync_table(load_snapshot(LocalStore(folder, durable=False))).rebuilt
     found = opened(folder)
     for place in range(len(found.metadata.snapshots)):
         found.metadata.snapshots[place].manifests(found.io)
@@ -427,7 +427,7 @@ def play(
         table = begin(folder, columns, parts, wanted)
     else:
         table = begin_with_rows(folder, columns, parts, wanted, chance)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     checks = chance.choice(([Check.NOTHING], list(Check)))
     for step in steps:
         if step in (delete, overwrite, restate, mask) and not table.snapshot.num_files:
@@ -436,7 +436,7 @@ def play(
         if chance.random() < 0.3:
             continue
         first, reached = oldest(folder), face_version(table.snapshot)
-        done = sync(table.snapshot, check=chance.choice(checks))
+        done = sync_table(table.snapshot, check=chance.choice(checks))
         # It is made anew only if commits that it lacks are gone.
         assert not done.rebuilt or (reached is not None and reached < first)
         remembered(table)

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list as pyiceberg_rows
 
-from twinlake.iceberg.manifest_lists import ManifestRow, read_manifest_list, write_manifest_list
-from twinlake.iceberg.manifests import Content, Status
-from twinlake.iceberg.partitions import Summary
+from twinlake.iceberg.format.manifest import Content, Status
+from twinlake.iceberg.format.manifest_list import (
+    ManifestRow,
+    read_manifest_list,
+    write_manifest_list,
+)
+from twinlake.iceberg.format.partition_spec import Summary
 
 LONGS = st.integers(0, 2**63 - 1) | st.integers(0, 300)
 COUNTS = st.integers(0, 2**31 - 1) | st.integers(0, 300)

@@ -12,7 +12,7 @@ from pyiceberg.table import StaticTable
 
 from tests.support.local_engine import rows_of
 from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
-from twinlake.iceberg import Synced, sync
+from twinlake.iceberg import Synced, sync_table
 from twinlake.log.deletion_vectors import dv_key, inline_descriptor, write_dv_file
 from twinlake.table import Table
 from twinlake.table.creation import new_metadata
@@ -97,7 +97,7 @@ def agree(table: Table, folder: Path, *, first: int = 0) -> Synced:
 
     ``first`` is the oldest version that Delta has.
     """
-    done = sync(table.snapshot)
+    done = sync_table(table.snapshot)
     assert done.version == table.version
     assert as_text(iceberg_rows(folder)) == as_text(rows_of(table.snapshot))
     for snapshot in opened(folder).metadata.snapshots:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.support.iceberg_duckdb import duck_rows
 from tests.support.iceberg_faces import as_text, iceberg_rows, opened
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def same(
     reads wrongly, on tables of its own as well.
     """
     table = Table.open(folder)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     readers: dict[str, Callable[[int | None], Sequence[Row]]] = {
         "Iceberg Spark": lambda at: _collected(by_iceberg(spark, folder, at)),
         "PyIceberg": lambda at: iceberg_rows(folder, at),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 
 __all__ = ["sync_latest"]
@@ -10,4 +10,4 @@ __all__ = ["sync_latest"]
 
 def sync_latest(folder: str) -> str:
     """Bring the face of a table to its newest version; says why it was made anew, if it was."""
-    return sync(Table.open(folder, durable=False).snapshot).rebuilt
+    return sync_table(Table.open(folder, durable=False).snapshot).rebuilt

@@ -1,6 +1,7 @@
 """The second face: Iceberg metadata derived from the Delta log, zero copy."""
 
-from twinlake.iceberg.keeping_up import (
+from twinlake.iceberg.sync.conversion_run import Synced, face_version, sync_table
+from twinlake.iceberg.sync.hook import (
     HOOKS,
     SYNC_HOOK,
     SYNC_PROPERTY,
@@ -9,8 +10,7 @@ from twinlake.iceberg.keeping_up import (
     lag_of,
     wants_sync,
 )
-from twinlake.iceberg.soundness import Check
-from twinlake.iceberg.syncing import Synced, face_version, sync
+from twinlake.iceberg.sync.integrity import Check
 
 __all__ = [
     "HOOKS",
@@ -22,6 +22,6 @@ __all__ = [
     "face_version",
     "keep_up",
     "lag_of",
-    "sync",
+    "sync_table",
     "wants_sync",
 ]

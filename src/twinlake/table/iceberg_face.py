@@ -14,7 +14,7 @@ from twinlake.errors import (
     how_to_unset,
 )
 from twinlake.iceberg import face_version, keep_up, lag_of
-from twinlake.iceberg.face_files import FaceFiles
+from twinlake.iceberg.sync.metadata_files import FaceFiles
 from twinlake.runtime import engine_for
 from twinlake.table.arguments import checked_arguments
 from twinlake.table.publishing import PUBLISH_PROPERTY, Published, follow, full_name, point
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from twinlake.iceberg import Lag, Synced
-    from twinlake.iceberg.metadata_file import SnapshotEntry
+    from twinlake.iceberg.format.table_metadata import SnapshotEntry
     from twinlake.log import Snapshot
     from twinlake.runtime import Runtime
 

@@ -16,12 +16,12 @@ import msgspec
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import VERSION_TAG, UpgradeMode
 from twinlake.errors import Code, CompatViolation, TwinlakeError, UserError
-from twinlake.iceberg.file_access import settings_of
-from twinlake.iceberg.importing_files import add_action
-from twinlake.iceberg.importing_history import read_history
-from twinlake.iceberg.importing_metadata import find_metadata
-from twinlake.iceberg.schemas import leaves
-from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG
+from twinlake.iceberg.catalogs.file_io import settings_of
+from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
+from twinlake.iceberg.format.schema import leaves
+from twinlake.iceberg.importing.data_files import add_action
+from twinlake.iceberg.importing.history import read_history
+from twinlake.iceberg.importing.metadata import find_metadata
 from twinlake.log import CACHE
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.protocol import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.actions import Action, AddFile
-    from twinlake.iceberg.importing_history import History, Step
+    from twinlake.iceberg.importing.history import History, Step
     from twinlake.log import Snapshot
     from twinlake.schema import Struct
     from twinlake.storage import Store

@@ -15,8 +15,8 @@ from twinlake.commit import PostCommitHook
 from twinlake.errors import Code, ConflictError, UserError, how_to_sync
 from twinlake.iceberg import HOOKS as ICEBERG_HOOKS
 from twinlake.iceberg import wants_sync
-from twinlake.iceberg.catalogs import open_pointer, overtaken
-from twinlake.iceberg.face_files import FaceFiles, is_metadata_name
+from twinlake.iceberg.catalogs.pointer import open_pointer, overtaken
+from twinlake.iceberg.sync.metadata_files import FaceFiles, is_metadata_name
 from twinlake.storage import parse_location
 from twinlake.table.names import Names, default_catalog_path
 from twinlake.table.naming import split_name
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from twinlake.commit import HookContext
-    from twinlake.iceberg.catalogs import Pointer
+    from twinlake.iceberg.catalogs.pointer import Pointer
     from twinlake.log import Snapshot
     from twinlake.storage import Store
 

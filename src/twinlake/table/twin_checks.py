@@ -6,10 +6,10 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.iceberg.bound_decoding import decode_bound
-from twinlake.iceberg.facts import file_location
-from twinlake.iceberg.schemas import leaves
-from twinlake.iceberg.single_values import plain_value
+from twinlake.iceberg.derive.table_layout import file_location
+from twinlake.iceberg.format.bound import decode_bound
+from twinlake.iceberg.format.schema import leaves
+from twinlake.iceberg.format.single_value import plain_value
 from twinlake.protocol import partition_zone
 from twinlake.schema import (
     Array,

@@ -11,7 +11,7 @@ from importlib import metadata as packages
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import TwinlakeError
-from twinlake.iceberg.facts import file_location
+from twinlake.iceberg.derive.table_layout import file_location
 from twinlake.protocol import partition_zone
 from twinlake.schema import render_path
 from twinlake.table.canonical_locations import canonical_location

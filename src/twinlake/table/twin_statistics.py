@@ -12,7 +12,7 @@ import math
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.iceberg.bound_decoding import decode_bound
+from twinlake.iceberg.format.bound import decode_bound
 from twinlake.schema import (
     BYTE,
     DATE,
@@ -31,7 +31,7 @@ from twinlake.table.twin_report import Difference
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from twinlake.iceberg.schemas import Leaf
+    from twinlake.iceberg.format.schema import Leaf
     from twinlake.schema import DataType
     from twinlake.table.twin_iceberg import IcebergFile
 

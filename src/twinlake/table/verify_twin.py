@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from twinlake.errors import TwinlakeError
-from twinlake.iceberg.file_access import pyiceberg_properties
-from twinlake.iceberg.snapshot_ids import recorded_id, snapshot_id, version_of
+from twinlake.iceberg.catalogs.file_io import pyiceberg_properties
+from twinlake.iceberg.derive.snapshot_id import recorded_id, snapshot_id, version_of
 from twinlake.log import load_snapshot, read_checksum, verify_checksum
 from twinlake.runtime import engine_for
 from twinlake.table.twin_checks import VersionCheck

@@ -28,7 +28,7 @@ from tests.support.local_engine import rows_of
 from tests.support.log_tables import commit
 from twinlake.actions import RemoveFile
 from twinlake.errors import CompatViolation
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 
 WIDENING = {**V2, "delta.enableTypeWidening": "true"}
@@ -110,7 +110,7 @@ def test_types_widen(
     # Enough of them that manifests of both types are put together.
     for at in range(10):
         table = append(table, tmp_path, [{"id": 3 + at, "v": other}])
-        sync(table.snapshot)
+        sync_table(table.snapshot)
 
     assert not agree(table, tmp_path).rebuilt
 
@@ -264,7 +264,7 @@ def test_rows_before_the_promise_are_not_shown_as_history(tmp_path: Path) -> Non
     table = twin(tmp_path, "id INT", properties={"delta.columnMapping.mode": "id"})
     table = append(table, tmp_path, [{"id": 1}])
     with pytest.raises(CompatViolation, match="does not promise"):
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     table = table.set_properties(V2)
     table = append(table, tmp_path, [{"id": 2}])
 
@@ -278,6 +278,6 @@ def test_columns_that_iceberg_readers_would_take_for_one(tmp_path: Path) -> None
     table = twin(tmp_path, "a STRUCT<b: INT>, `a.b` INT")
 
     with pytest.raises(CompatViolation) as refused:
-        sync(table.snapshot)
+        sync_table(table.snapshot)
 
     assert "like another column" in str(refused.value.fields["problems"])

@@ -24,7 +24,7 @@ from tests.support.iceberg_faces import (
 from tests.support.log_tables import commit
 from twinlake.actions import AddFile, DomainMetadata
 from twinlake.errors import CompatViolation
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 
 
@@ -100,15 +100,15 @@ def test_vectors_of_a_first_conversion(tmp_path: Path) -> None:
 def test_many_vectors_are_merged_and_found_again(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT, p INT", properties=V3)
     table = append(table, tmp_path, *(rows(at, at + 100) for at in range(12)))
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     paths = [add.path for add in table.snapshot.adds()]
     for path in paths:
         table = hide(table, tmp_path, {path: [0]})
-        assert not sync(table.snapshot).rebuilt
+        assert not sync_table(table.snapshot).rebuilt
     agree(table, tmp_path)
     for path in paths:
         table = hide(table, tmp_path, {path: []})
-        assert not sync(table.snapshot).rebuilt
+        assert not sync_table(table.snapshot).rebuilt
 
     agree(table, tmp_path)
 
@@ -195,14 +195,14 @@ def test_format_2_refuses_vectors(tmp_path: Path) -> None:
     commit(table.snapshot.store, table.version + 1, promised)
 
     with pytest.raises(CompatViolation, match="deletion vector"):
-        sync(table.refresh().snapshot)
+        sync_table(table.refresh().snapshot)
 
 
 def test_a_vector_that_went_hides_nothing_any_more(tmp_path: Path) -> None:
     """Vectors that came with one commit do not stay together."""
     table, (first, second) = made(tmp_path)
     table = hide(table, tmp_path, {first.path: [0], second.path: [1, 2]})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     table = hide(table, tmp_path, {second.path: []})
 
     agree(table, tmp_path)

@@ -14,8 +14,8 @@ from tests.support.data_files import write_file
 from tests.support.iceberg_faces import V2, V3, agree, opened, replace_table, twin
 from twinlake.actions import CommitInfo
 from twinlake.errors import Code, UserError
-from twinlake.iceberg import sync
-from twinlake.iceberg.snapshot_ids import SNAPSHOT_TAG, recorded_id, snapshot_id, snapshot_tag
+from twinlake.iceberg import sync_table
+from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG, recorded_id, snapshot_id, snapshot_tag
 from twinlake.table.importing import import_iceberg
 from twinlake.table.twin_report import Difference
 from twinlake.table.verify_twin import verify_twin
@@ -49,7 +49,7 @@ def ids(folder: Path) -> dict[int, int]:
 
 def ids_from_scratch(table: Table, folder: Path) -> dict[int, int]:
     shutil.rmtree(folder / "_iceberg")
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     return ids(folder)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twinlake.iceberg.partitions import (
+from twinlake.iceberg.format.partition_spec import (
     PartitionField,
     PartitionSpec,
     Summary,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.iceberg.test_schemas import mapped
-from twinlake.iceberg.facts import Layout
-from twinlake.iceberg.manifest_lists import ManifestRow, manifest_row
-from twinlake.iceberg.manifests import (
+from tests.unit.iceberg.format.test_schema import mapped
+from twinlake.iceberg.derive.table_layout import Layout
+from twinlake.iceberg.format.manifest import (
     DataFile,
     Entry,
     ManifestHeader,
@@ -16,6 +15,7 @@ from twinlake.iceberg.manifests import (
     read_path_hashes,
     write_manifest,
 )
+from twinlake.iceberg.format.manifest_list import ManifestRow, manifest_row
 
 LAYOUT = Layout(mapped("id LONG"), "file:///t")
 HEADER = ManifestHeader(schema=LAYOUT.schema, spec=LAYOUT.spec)

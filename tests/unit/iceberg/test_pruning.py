@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import expression_to_pyarrow
 from tests.support.data_files import append
 from tests.support.iceberg_faces import V3 as FORMAT_3
 from tests.support.iceberg_faces import hide, iceberg_rows, opened, sql, twin
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.schema import physical_name
 from twinlake.table import Table
 
@@ -97,7 +97,7 @@ def predicates(kind: str, column: str) -> Iterator[Any]:
 
 def check_pruning(table: Table, folder: Path, wanted: Iterator[Any]) -> int:
     """Every file with a row that is wanted is read; returns how many were passed over."""
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     whole = opened(folder)
     data: pa.Table = whole.scan().to_arrow()
     key = physical_name(table.schema.fields[0])
@@ -164,7 +164,7 @@ def test_counts_of_files_with_hidden_rows(tmp_path: Path) -> None:
     table = append(table, tmp_path, [{"id": 1, "v": None}, {"id": 2, "v": 5}, {"id": 3, "v": 7}])
     (file,) = table.snapshot.adds()
     table = hide(table, tmp_path, {file.path: [0, 2]})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     ask: Callable[[Any], list[int]] = lambda where: [  # noqa: E731
         row["id"] for row in iceberg_rows(tmp_path, where=where)

@@ -33,7 +33,7 @@ from tests.support.iceberg_worker import sync_latest
 from tests.support.local_engine import rows_of
 from tests.support.log_tables import commit
 from tests.support.scale import scale
-from twinlake.iceberg import Check, lag_of, sync
+from twinlake.iceberg import Check, lag_of, sync_table
 from twinlake.log import load_snapshot
 from twinlake.storage import LocalStore
 from twinlake.table import Table
@@ -52,12 +52,12 @@ def made(folder: Path) -> Table:
     table = twin(folder, "id INT, p INT", "p", properties=V3)
     for at in range(4):
         table = append(table, folder, [{"id": at, "p": 1}, {"id": at + 10, "p": 1}])
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     first, second, *_ = table.snapshot.adds()
     table = hide(table, folder, {first.path: [0]})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     table = remove_files(table, [second])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     return table
 
 
@@ -98,7 +98,7 @@ def test_damage_to_any_file_is_found_and_repaired(tmp_path: Path, kind: str, dam
     table = made(tmp_path)
     DAMAGES[damage](files(tmp_path)[kind])
 
-    assert sync(table.snapshot, check=Check.CONTENT).rebuilt
+    assert sync_table(table.snapshot, check=Check.CONTENT).rebuilt
 
     assert not agree(table, tmp_path).rebuilt
 
@@ -125,7 +125,7 @@ def test_damage_is_no_ground_to_build_on(tmp_path: Path, kind: str, damage: str)
     table = remove_files(append(table, tmp_path, [{"id": 99, "p": 1}]))
     table = append(table, tmp_path, [{"id": 100, "p": 1}])
 
-    done = sync(table.snapshot, check=Check.NOTHING)
+    done = sync_table(table.snapshot, check=Check.NOTHING)
 
     assert done.rebuilt
     agree(table, tmp_path)
@@ -167,9 +167,9 @@ def test_a_pointer_that_is_behind(tmp_path: Path) -> None:
 def test_an_old_value_does_not_take_the_face_back(tmp_path: Path) -> None:
     table = made(tmp_path)
 
-    assert sync(table.at(2).snapshot).version == table.version
+    assert sync_table(table.at(2).snapshot).version == table.version
     files(tmp_path)["metadata"].write_bytes(b"{")
-    done = sync(table.at(2).snapshot)
+    done = sync_table(table.at(2).snapshot)
 
     assert done.rebuilt
     assert done.version == table.version
@@ -248,12 +248,12 @@ def test_a_promise_that_was_taken_back_and_given_again(tmp_path: Path) -> None:
 def test_snapshots_go_before_their_files(tmp_path: Path) -> None:
     table = made(tmp_path)
     table = append(table, tmp_path, [{"id": 80, "p": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     table.vacuum(0, enforce_retention=False)
     table = table.refresh()
 
     for _ in ("carried on", "made anew"):
-        sync(table.snapshot)
+        sync_table(table.snapshot)
         found = opened(tmp_path)
         assert found.metadata.snapshots
         for snapshot in found.metadata.snapshots:
@@ -283,7 +283,7 @@ def test_the_face_does_not_grow_for_ever(tmp_path: Path, promise: dict[str, str]
         table = table.commit("WRITE", [*gone, new], parameters={"mode": "Overwrite"})
         if promise is V3:
             table = hide(table, tmp_path, {new.path: [at % 2]})
-        sync(table.snapshot, check=Check.NOTHING)
+        sync_table(table.snapshot, check=Check.NOTHING)
         sizes.append(len(list(face(tmp_path).iterdir())))
 
     assert sizes[-1] <= sizes[-15]
@@ -309,13 +309,13 @@ def test_converters_of_several_processes(tmp_path: Path) -> None:
 def test_readers_never_see_a_broken_pointer(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT", properties={**V2, **SHORT})
     table = append(table, tmp_path, [{"id": 0}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     over = Event()
     expected = {table.version: as_text(rows_of(table.snapshot))}
 
     def convert() -> None:
         while not over.is_set():
-            sync(Table.open(tmp_path, durable=False).snapshot)
+            sync_table(Table.open(tmp_path, durable=False).snapshot)
 
     def read() -> int:
         times = 0
@@ -349,7 +349,7 @@ def test_nothing_to_do_writes_nothing(tmp_path: Path) -> None:
     table = made(tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in face(tmp_path).iterdir()}
 
-    done = sync(table.snapshot)
+    done = sync_table(table.snapshot)
 
     assert (done.converted, done.rebuilt) == (0, "")
     assert {path.name: path.stat().st_mtime_ns for path in face(tmp_path).iterdir()} == before

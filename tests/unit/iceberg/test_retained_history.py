@@ -26,7 +26,7 @@ from tests.support.iceberg_faces import (
 )
 from tests.support.log_tables import commit
 from twinlake.errors import CorruptTable
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.log import CACHE
 from twinlake.table import Table
 
@@ -95,7 +95,7 @@ def test_partitions_that_are_not_a_number(tmp_path: Path, kind: str) -> None:
     table = twin(tmp_path, f"id INT, p {kind}", "p")
     files = [write_file(table, tmp_path, [{"id": at, "p": nan}]) for at in (1, 2)]
     table = table.commit("WRITE", files, parameters={"mode": "Append"})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     # Told of anew with other tags, which are no concern of Iceberg.
     tagged = [msgspec.structs.replace(file, tags={"a": "b"}) for file in files]
     table = table.commit("WRITE", tagged, parameters={"mode": "Append"})
@@ -119,7 +119,7 @@ def test_vectors_in_a_partition_that_is_not_a_number(tmp_path: Path) -> None:
 
 def test_the_log_was_cleaned_up_to_just_behind_the_face(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT")
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     table = append(table, tmp_path, [{"id": 1}]).set_properties({"note": "x"})
     table.at(1).checkpoint()
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
@@ -134,12 +134,12 @@ def test_a_file_without_a_row_count_stands_in_the_way_only_while_it_is_there(
     tmp_path: Path, mended: str
 ) -> None:
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     good = write_file(table, tmp_path, [{"id": 2}])
     bad = msgspec.structs.replace(good, stats=None)
     table = append(foreign(table, bad), tmp_path, [{"id": 3}])
     with pytest.raises(CorruptTable, match="no row count"):
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     assert versions(tmp_path) == [1]
 
     if mended == "counted":
@@ -161,18 +161,18 @@ def test_a_partition_value_that_is_none_stands_in_the_way_only_while_it_is_there
     tmp_path: Path,
 ) -> None:
     table = append(twin(tmp_path, "id INT, p INT", "p"), tmp_path, [{"id": 1, "p": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     good = write_file(table, tmp_path, [{"id": 2, "p": 2}])
     (key,) = good.partition_values
     bad = msgspec.structs.replace(good, partition_values={key: "two"})
     table = foreign(table, bad)
     with pytest.raises(CorruptTable, match="'two' is not a partition value") as raised:
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     assert raised.value.fields["path"] == bad.path
 
     table = foreign(table, bad.remove(deletion_timestamp=now_ms()))
 
-    assert "'two' is not a partition value" in sync(table.snapshot).rebuilt
+    assert "'two' is not a partition value" in sync_table(table.snapshot).rebuilt
     assert versions(tmp_path) == [3]
 
 
@@ -186,7 +186,7 @@ def test_vacuum_goes_by_the_time_in_the_tombstone(tmp_path: Path) -> None:
     table = foreign(
         table, add.remove(deletion_timestamp=began), write_file(table, tmp_path, [{"id": 2}])
     )
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert versions(tmp_path) == [1, 2]
 
     table.vacuum(0.5, enforce_retention=False)
@@ -207,13 +207,13 @@ def test_a_removal_that_others_overtook(tmp_path: Path) -> None:
     os.utime(tmp_path / add.path, (began / 1000, began / 1000))
     for at in (2, 3):
         table = append(table, tmp_path, [{"id": at}])
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     table = foreign(table, add.remove(deletion_timestamp=began))
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     listed = opened(tmp_path).metadata.properties["twinlake.early-removals"]
     assert listed == f"4:{began}"
     table = append(table, tmp_path, [{"id": 4}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert versions(tmp_path) == [1, 2, 3, 4, 5]
 
     table.vacuum(0.5, enforce_retention=False)
@@ -231,7 +231,7 @@ def test_both_faces_travel_to_the_same_version_where_clocks_went_back(tmp_path: 
     table = append(table.set_properties({"note": "x"}), tmp_path, [{"id": 2}])
     table = at_hours(tmp_path, table, 0, 10, 20, 15)
 
-    sync(table.at(1).snapshot)
+    sync_table(table.at(1).snapshot)
     agree(table, tmp_path)
 
     first = table.at(0).snapshot.timestamp_ms
@@ -250,7 +250,7 @@ def test_a_table_may_ask_for_less_history(tmp_path: Path) -> None:
     for at in range(3):
         table = append(table, tmp_path, [{"id": at}])
     table = at_hours(tmp_path, table, 0, 10, 20, 30)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert versions(tmp_path) == [1, 2, 3]
 
     wish = "delta.universalFormat.config.iceberg.history.expire.max-snapshot-age-ms"
@@ -272,7 +272,7 @@ def test_history_that_begins_with_a_commit_without_files(tmp_path: Path) -> None
     # The newest commit at the end of history is the second, which made no snapshot.
     table = at_hours(tmp_path, table, 0, 10, 20, 30, 100)
 
-    sync(table.at(3).snapshot)
+    sync_table(table.at(3).snapshot)
     for _ in ("carried on", "made anew"):
         agree(table, tmp_path)
         assert versions(tmp_path) == [1, 3]
@@ -282,7 +282,7 @@ def test_history_that_begins_with_a_commit_without_files(tmp_path: Path) -> None
 @pytest.mark.parametrize("place", ["property", "summary"])
 def test_notes_of_removals_that_are_damaged(tmp_path: Path, place: str) -> None:
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     newest = tmp_path / "_iceberg" / "metadata" / f"v{table.version}.metadata.json"
     found = msgspec.json.decode(newest.read_bytes())
     if place == "property":
@@ -298,7 +298,7 @@ def test_notes_of_removals_that_are_damaged(tmp_path: Path, place: str) -> None:
 
 def test_a_snapshot_tells_where_it_comes_from(tmp_path: Path) -> None:
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     (found,) = summaries(tmp_path)
 

@@ -13,7 +13,7 @@ from tests.support.iceberg_faces import V2, V3, opened, twin
 from tests.support.log_tables import commit
 from twinlake.actions import DomainMetadata, find_clustering, find_row_tracking
 from twinlake.errors import Code, CorruptTable
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.protocol import (
     CLUSTERING_DOMAIN,
     NO_MARK,
@@ -136,7 +136,7 @@ def _of_the_data_plane(table: Table) -> object:
 CLUSTERING_READERS: dict[str, Callable[[Table], object]] = {
     "detail": lambda table: table.detail(),
     "drop-column": lambda table: table.drop_column("n"),
-    "conversion": lambda table: sync(table.snapshot),
+    "conversion": lambda table: sync_table(table.snapshot),
     "data-plane": _of_the_data_plane,
 }
 
@@ -159,7 +159,7 @@ def _appended(table: Table) -> object:
 
 MARK_READERS: dict[str, Callable[[Table], object]] = {
     "append": _appended,
-    "conversion": lambda table: sync(table.snapshot),
+    "conversion": lambda table: sync_table(table.snapshot),
     "verify-twin": lambda table: list(compare_next_row_id(table.snapshot, 1, 3)),
 }
 
@@ -178,10 +178,10 @@ def test_every_reader_of_the_mark_tells_damage_alike(
 def test_the_conversion_goes_on_once_the_damage_is_mended(tmp_path: Path) -> None:
     """A version in between that cannot be read is passed over, not tried for ever."""
     table = append(twin(tmp_path, "id INT, n INT"), tmp_path, [{"id": 1, "n": 2}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     table = put(table, stated(CLUSTERING_DOMAIN, "nonsense"))
     table = put(table, stated(CLUSTERING_DOMAIN, Clustering(columns=()).render()))
-    done = sync(table.snapshot)
+    done = sync_table(table.snapshot)
     assert done.version == table.version
     assert CLUSTERING_DOMAIN in done.rebuilt
     assert opened(tmp_path).sort_order().fields == []

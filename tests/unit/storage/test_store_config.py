@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinlake.iceberg.file_access import pyiceberg_properties
+from twinlake.iceberg.catalogs.file_io import pyiceberg_properties
 from twinlake.storage import MemoryStore, ObjectStore, Store, StoreConfig, open_store, store_config
 from twinlake.table.staging import StagedLog
 

@@ -15,7 +15,7 @@ from tests.support.iceberg_faces import twin
 from tests.support.log_tables import commit, info
 from twinlake.actions import AddFile
 from twinlake.errors import Code, CompatViolation
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 
 SPARK = "Apache-Spark/4.1.4 Delta-Lake/4.4.0"
@@ -69,14 +69,14 @@ def test_a_file_of_two_partitions_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_of_another_engine_is_told_and_not_published(tmp_path: Path) -> None:
     table = append(twin(tmp_path, "id INT, p INT", "p"), tmp_path, [{"id": 1, "p": 7}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     add = moved(write_file(table, tmp_path, [{"id": 2, "p": 7}]), "8")
     commit(table.snapshot.store, table.version + 1, info(engine_info=SPARK), add)
     table = table.refresh()
     report = table.check("icebergCompatV2", files=True)
     assert [v.rule for v in report.violations] == ["ICV2-29"]
     with pytest.raises(CompatViolation) as caught:
-        sync(table.snapshot)
+        sync_table(table.snapshot)
     assert (caught.value.rule, caught.value.fields["path"]) == ("ICV2-29", add.path)
 
 

@@ -13,7 +13,7 @@ from tests.support.data_files import append
 from tests.support.iceberg_faces import V2, twin
 from tests.support.writers import barrier, spawn
 from twinlake.errors import ConflictError, TwinlakeError, UnsupportedFeature, UserError
-from twinlake.iceberg.catalogs import open_pointer
+from twinlake.iceberg.catalogs.pointer import open_pointer
 from twinlake.log import CACHE
 from twinlake.table import Names, Table
 from twinlake.table.publishing import point

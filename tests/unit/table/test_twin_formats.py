@@ -12,7 +12,7 @@ from tests.support.data_files import append, write_file
 from tests.support.iceberg_faces import V2, V3, twin
 from tests.support.log_tables import commit, info
 from tests.unit.cli.running import run
-from tests.unit.iceberg.test_foreign_files import (
+from tests.unit.iceberg.sync.test_foreign_files import (
     legacy,
     rewritten,
     without_ids,
@@ -21,7 +21,7 @@ from tests.unit.iceberg.test_foreign_files import (
 from tests.unit.table.test_verify_twin import face, in_metadata, kinds, rewrite_avro
 from twinlake import Table
 from twinlake.errors import UserError
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.log import CACHE
 from twinlake.log.names import commit_key
 from twinlake.schema import (
@@ -79,7 +79,7 @@ def published(
     # Written to the log by hand: a commit that says it is twinlake's is not judged by the sync.
     commit(table.snapshot.store, table.version + 1, info(engine_info="twinlake/0"), add)
     table = table.refresh()
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert table.iceberg.version == table.version
     return table
 
@@ -103,7 +103,7 @@ def test_values_of_the_legacy_calendar(
     tmp_path: Path, schema: str, year: int, expected: set[str]
 ) -> None:
     table = append(twin(tmp_path, schema), tmp_path, [row(1)])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).agrees
     table = published(table, tmp_path, [row(2, year)], legacy)
     report = verify_twin(table, rows=True)
@@ -118,7 +118,7 @@ def test_a_legacy_column_that_was_dropped_is_read_by_nobody(tmp_path: Path) -> N
     table = published(twin(tmp_path, "id INT, d DATE"), tmp_path, [row(1)], legacy)
     assert columns(verify_twin(table, rows=True)) == {(Difference.CALENDAR, "d")}
     table = table.drop_column("d")
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     newest = [f for f in verify_twin(table, rows=True).findings if f.version == table.version]
     assert newest == []
 
@@ -284,7 +284,7 @@ def test_spellings_of_one_file(spelled: str) -> None:
 
 def test_a_file_that_iceberg_lists_under_two_spellings(tmp_path: Path) -> None:
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     def twice(records: list[Any]) -> list[Any]:
         file = records[0]["data_file"]
@@ -304,7 +304,7 @@ def test_a_file_that_iceberg_lists_under_two_spellings(tmp_path: Path) -> None:
 
 def test_report_says_by_whom_each_side_was_read(tmp_path: Path) -> None:
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     for rows in (False, True):
         report = verify_twin(table, rows=rows)
         assert report.delta_reader.startswith("twinlake")
@@ -321,7 +321,7 @@ def test_report_says_by_whom_each_side_was_read(tmp_path: Path) -> None:
 
 def test_a_type_that_pyiceberg_does_not_know_is_no_damage(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT, v VARIANT", properties=V3)
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     with pytest.raises(UserError) as refused:
         verify_twin(table)
     assert "variant" in refused.value.why

@@ -18,8 +18,8 @@ import pytest
 from tests.support.data_files import append
 from tests.support.iceberg_faces import V3, hide, remove_files, twin
 from tests.unit.cli.running import run
-from twinlake.iceberg import sync
-from twinlake.iceberg.puffin import Blob, write_puffin
+from twinlake.iceberg import sync_table
+from twinlake.iceberg.format.puffin import Blob, write_puffin
 from twinlake.log.deletion_vectors import encode_bitmap
 from twinlake.runtime import Runtime
 from twinlake.table import Table
@@ -59,7 +59,7 @@ def made(folder: Path) -> Table:
     table = append(table, folder, rows)
     table = remove_files(table, list(table.snapshot.adds())[:1])
     table = table.rename_column("title", "name")
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     return table
 
 
@@ -87,7 +87,7 @@ def test_partitions_of_every_type_agree(tmp_path: Path) -> None:
     table = append(
         table, tmp_path, [row(1)], [row(2)], [empty], [{**row(4), "ratio": float("nan")}]
     )
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).findings == ()
 
 
@@ -96,13 +96,13 @@ def test_deletion_vectors_agree(tmp_path: Path) -> None:
     table = append(table, tmp_path, [{"id": n} for n in range(10)], [{"id": n} for n in range(5)])
     first, second = (add.path for add in table.snapshot.adds())
     table = hide(table, tmp_path, {first: [1, 3], second: [0]})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).findings == ()
 
 
 def test_an_empty_table_agrees(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT")
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).agrees
 
 
@@ -290,7 +290,7 @@ def test_another_hidden_row_is_found_by_rows_alone(tmp_path: Path) -> None:
     table = append(table, tmp_path, [{"id": number} for number in range(10)])
     (add,) = table.snapshot.adds()
     table = hide(table, tmp_path, {add.path: [1, 3]})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     (puffin,) = face(tmp_path, "dv-*.puffin")
     location = f"{table.snapshot.store.url}/{add.path}"
     before = puffin.read_bytes()
@@ -305,7 +305,7 @@ def test_another_hidden_row_is_found_by_rows_alone(tmp_path: Path) -> None:
 def test_a_wrong_partition_value_is_found(tmp_path: Path) -> None:
     table = twin(tmp_path, "id INT, day DATE", "day")
     table = append(table, tmp_path, [{"id": 1, "day": dt.date(2024, 1, 1)}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     in_entries(tmp_path, lambda file: file.__setitem__("partition", {"day": dt.date(2024, 1, 2)}))
     report = verify_twin(table)
     # The manifest list still says that there is the first of January only.

@@ -13,7 +13,7 @@ import pytest
 from tests.support.data_files import append, write_file
 from tests.support.iceberg_faces import V2, V3, hide, twin
 from tests.unit.table.test_verify_twin import face, in_metadata, kinds, rewrite_avro
-from twinlake.iceberg import sync
+from twinlake.iceberg import sync_table
 from twinlake.table import Table
 from twinlake.table.twin_report import Difference
 from twinlake.table.verify_twin import verify_twin
@@ -31,7 +31,7 @@ def made(folder: Path, *, hidden: tuple[int, int] = (2, 1)) -> Table:
     table = hide(table, folder, {p: range(n) for p, n in zip(paths, hidden, strict=True)})
     table = append(table, folder, [{"id": 20}])
     table = table.set_properties({"note": "x"})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).findings == ()
     return table
 
@@ -130,7 +130,7 @@ def test_a_file_with_nulls_and_a_vector_agrees(tmp_path: Path) -> None:
     table = append(table, tmp_path, [{"id": 1}, {"id": None}, {"id": 3}])
     (add,) = table.snapshot.adds()
     table = hide(table, tmp_path, {add.path: [0]})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).findings == ()
 
 
@@ -160,7 +160,7 @@ def test_an_unknown_schema_is_unreadable(tmp_path: Path, rows: bool) -> None:
     table = append(table, tmp_path, [{"id": 1}])
     table = table.set_properties({"note": "x"})
     table = append(table, tmp_path, [{"id": 2}])
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     in_metadata(lambda document: document["snapshots"][0].update({"schema-id": 12345}))(tmp_path)
 
     report = verify_twin(table, rows=rows)
@@ -179,10 +179,10 @@ def test_rows_are_read_again_under_another_zone(tmp_path: Path) -> None:
     values = dict.fromkeys(add.partition_values, "2024-01-01 12:00:00")
     table = table.commit("WRITE", [msgspec.structs.replace(add, partition_values=values)])
     table = table.set_properties({"twinlake.partitionTimeZone": "UTC"})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
     assert verify_twin(table, rows=True).agrees
     table = table.set_properties({"twinlake.partitionTimeZone": "+05:00"})
-    sync(table.snapshot)
+    sync_table(table.snapshot)
 
     found = verify_twin(table, rows=True).findings
 

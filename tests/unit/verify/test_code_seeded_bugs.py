@@ -12,9 +12,9 @@ from twinlake.commit import Winner, conflicts
 from twinlake.commit.publish import Lost, Published
 from twinlake.commit.publish import publish as real_publish
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg import operations
-from twinlake.iceberg.face_files import FOLDER, FaceFiles
-from twinlake.iceberg.metadata_file import encode_metadata
+from twinlake.iceberg.derive import operation as operations
+from twinlake.iceberg.format.table_metadata import encode_metadata
+from twinlake.iceberg.sync.metadata_files import FOLDER, FaceFiles
 from twinlake.log import cleanup
 from twinlake.log.names import Kind
 from twinlake.storage import Committed, Unknown
@@ -25,7 +25,7 @@ from twinlake.verify.code.upkeep import Restarted, VacuumFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from twinlake.iceberg.metadata_file import TableMetadata
+    from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.storage import Store
 
 
@@ -126,12 +126,12 @@ def leave_removed_files_listed(patch: pytest.MonkeyPatch) -> None:
         found = real(*args, **more)
         return replace(found, removed=())
 
-    patch.setattr("twinlake.iceberg.log_source.file_changes", changes)
+    patch.setattr("twinlake.iceberg.sync.log_reader.file_changes", changes)
 
 
 def look_at_no_later_commit(patch: pytest.MonkeyPatch) -> None:
     """Whoever moves the pointer last leaves it, though a later commit came in meanwhile."""
-    patch.setattr("twinlake.iceberg.keeping_up._overtake", lambda _context: None)
+    patch.setattr("twinlake.iceberg.sync.hook._overtake", lambda _context: None)
 
 
 def keep_row_ids(patch: pytest.MonkeyPatch) -> None:

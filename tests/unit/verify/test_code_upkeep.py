@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.scale import is_full_scale, scale
 from tests.unit.verify.test_code_pairs import told
-from twinlake.iceberg.resting import Ground
+from twinlake.iceberg.sync.metadata_cache import Ground
 from twinlake.verify.code import GROUPS, WORKLOADS, explore, replay, sample, sweep
 
 #: Explored to the end in every run; the others take longer and are sampled by seed.

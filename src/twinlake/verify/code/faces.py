@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from twinlake.errors import TwinlakeError
-from twinlake.iceberg.face_files import FaceFiles
-from twinlake.iceberg.manifest_lists import read_manifest_list
-from twinlake.iceberg.manifests import Content, DamagedFile, Status, read_manifest
+from twinlake.iceberg.format.manifest import Content, DamagedFile, Status, read_manifest
+from twinlake.iceberg.format.manifest_list import read_manifest_list
+from twinlake.iceberg.sync.metadata_files import FaceFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from twinlake.iceberg.metadata_file import SnapshotEntry
+    from twinlake.iceberg.format.table_metadata import SnapshotEntry
     from twinlake.storage import MemoryStore
     from twinlake.verify.code.folding import Version
 

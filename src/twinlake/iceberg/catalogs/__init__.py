@@ -1,0 +1,1 @@
+"""Catalogs in which the Iceberg side of a table has a name."""

@@ -1,0 +1,293 @@
+"""From Delta commits to Iceberg snapshots, one for one.
+
+A conversion goes on from the face of an earlier version and writes only what a commit touches: a
+manifest for the files that came in, the manifests that files were taken out of, and a list. What it
+makes is a function of that face and the commits, down to the names of the files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.iceberg.derive.expiry import REMOVAL, removal_ms
+from twinlake.iceberg.derive.iceberg_state import Face
+from twinlake.iceberg.derive.metadata_update import moment_of, next_metadata, next_row_id
+from twinlake.iceberg.derive.operation import FileChanges, snapshot_summary
+from twinlake.iceberg.derive.snapshot_delta import Work
+from twinlake.iceberg.format.manifest import (
+    Content,
+    ManifestHeader,
+    Status,
+    content_name,
+    path_hash,
+    write_manifest,
+)
+from twinlake.iceberg.format.manifest_list import manifest_row, write_manifest_list
+from twinlake.iceberg.format.table_metadata import SnapshotEntry
+from twinlake.iceberg.sync.manifest_reader import Manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from twinlake.actions import AddFile
+    from twinlake.iceberg.derive.table_layout import Commit
+    from twinlake.iceberg.format.manifest import Entry
+    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.table_metadata import TableMetadata
+    from twinlake.iceberg.sync.metadata_files import FaceFiles
+    from twinlake.runtime import Executor
+
+__all__ = ["Conversion", "LostFile"]
+
+#: Entries of a full manifest; about as many as fit into the 8 MB that Iceberg aims at.
+_FULL: Final = 8192
+#: Manifests of about one size that are put together once there are so many.
+_TIER: Final = 8
+_TIER_BITS: Final = 3
+
+
+class LostFile(Exception):
+    """A commit removes a file that no manifest lists: the face must be made anew."""
+
+
+class Conversion:
+    """Converts commits one after another, from the face of the version before them.
+
+    Files are written as they are made: nothing points to them until the metadata does.
+    """
+
+    def __init__(self, face: Face | None, manifests: Manifests) -> None:
+        self._face = face
+        self._manifests = manifests
+        # A face that was begun here knows all files there are: what it lacks was never there.
+        self._knows_all = face is None
+
+    @property
+    def face(self) -> Face | None:
+        """The face after the last commit that was applied."""
+        return self._face
+
+    def apply(self, commit: Commit) -> None:
+        """Convert one commit."""
+        before = self._face
+        rows = before.rows if before is not None else ()
+        old = before.metadata if before is not None else None
+        snapshot = None
+        work = Work(commit, rows, self._manifests)
+        if work.changes_table:
+            # A manifest of which nothing is left tells of a removal that is over.
+            kept = [row for row in rows if row.live_files]
+            kept = self._merge(work, self._take_out(work, kept))
+            rows = (*self.added(work), *kept)
+            snapshot = self._snapshot(work, rows, old)
+        self._face = Face(metadata=next_metadata(commit, old, snapshot), rows=rows)
+
+    def begin(self, commit: Commit, adds: Iterable[AddFile], executor: Executor) -> None:
+        """Start a face with a version as if all its files had come in with it."""
+        own = Work(commit, (), self._manifests)
+        self._manifests.learn(commit.layout.spec)
+        task = _WriteFiles(commit, self._manifests.files)
+        rows: list[ManifestRow] = []
+        for part in executor.map(task, _batches(adds)):
+            rows.extend(part.rows)
+            own.absorb(part.counts, part.partitions)
+            self._manifests.written |= part.written
+        snapshot = self._snapshot(own, rows, None) if rows else None
+        self._face = Face(metadata=next_metadata(commit, None, snapshot), rows=tuple(rows))
+
+    def added(self, work: Work) -> list[ManifestRow]:
+        """The manifests of what comes in."""
+        vectors = work.vectors(
+            self._manifests.vector,
+            lambda data: self._keep(work.commit.version, "dv", data, "puffin"),
+        )
+        return [
+            *(self._write(chunk, work, Content.DATA) for chunk in _chunks(work.entries())),
+            *(self._write(chunk, work, Content.DELETES) for chunk in _chunks(vectors)),
+        ]
+
+    def _snapshot(
+        self, work: Work, rows: Sequence[ManifestRow], old: TableMetadata | None
+    ) -> SnapshotEntry:
+        commit = work.commit
+        parent = old.current if old is not None else None
+        parent_id = None if parent is None else parent.snapshot_id
+        data = write_manifest_list(
+            rows,
+            snapshot_id=work.snapshot_id,
+            parent_id=parent_id,
+            sequence_number=commit.version,
+            format_version=commit.layout.format_version,
+        )
+        stamp = moment_of(commit, old)
+        summary = {
+            "operation": str(work.operation),
+            **snapshot_summary(work.counts, None if parent is None else parent.counts),
+            **_trace(commit, stamp),
+        }
+        first, after = _row_ids(commit, old)
+        return SnapshotEntry(
+            snapshot_id=work.snapshot_id,
+            parent_snapshot_id=parent_id,
+            sequence_number=commit.version,
+            timestamp_ms=stamp,
+            manifest_list=self._keep(commit.version, "snap", data),
+            summary=msgspec.Raw(msgspec.json.encode(summary)),
+            schema_id=commit.layout.schema.id,
+            first_row_id=first,
+            added_rows=None if first is None or after is None else after - first,
+        )
+
+    def _take_out(self, work: Work, rows: list[ManifestRow]) -> list[ManifestRow]:
+        """The rows without what goes; each manifest that holds some of it is written again."""
+        gone = {content: set(paths) for content, paths in work.gone.items()}
+        hashes = {
+            Content.DATA: {path_hash(p) for p in (*gone[Content.DATA], *work.restated)},
+            Content.DELETES: {path_hash(p) for p in gone[Content.DELETES]},
+        }
+        left = []
+        for row in rows:
+            wanted = hashes[row.content]
+            if not wanted or not any(hashed in self._manifests.paths(row) for hashed in wanted):
+                left.append(row)
+                continue
+            entries = []
+            for entry in self._manifests.entries(row):
+                if entry.status is Status.DELETED:
+                    continue
+                if entry.file.key in gone[row.content]:
+                    gone[row.content].discard(entry.file.key)
+                    work.count_removed(entry.file)
+                    entries.append(entry.deleted(row.sequence_number, work.snapshot_id))
+                else:
+                    kept = entry.carried(row.sequence_number)
+                    file = work.restated.get(kept.file.path, kept.file)
+                    entries.append(msgspec.structs.replace(kept, file=file))
+            left.append(self._write(entries, work, row.content, row))
+        if not self._knows_all and (lost := set().union(*gone.values())):
+            raise LostFile(min(lost))
+        return left
+
+    def _merge(self, work: Work, rows: list[ManifestRow]) -> list[ManifestRow]:
+        """Put small manifests of about one size together, so that their number stays low.
+
+        An entry moves up a tier each time, so it is written again a few times in its life however
+        long the table lives.
+        """
+        tiers: dict[tuple[int, Content, int], list[ManifestRow]] = {}
+        for row in rows:
+            # What this very snapshot rewrote tells of its removals and has to stay.
+            if row.live_files < _FULL and row.snapshot_id != work.snapshot_id:
+                tier = row.live_files.bit_length() // _TIER_BITS
+                tiers.setdefault((row.spec_id, row.content, tier), []).append(row)
+        for small in tiers.values():
+            if len(small) < _TIER:
+                continue
+            entries = [
+                entry.carried(row.sequence_number)
+                for row in reversed(small)
+                for entry in self._manifests.entries(row)
+                if entry.status is not Status.DELETED
+            ]
+            merged = [
+                self._write(chunk, work, small[0].content, small[0]) for chunk in _chunks(entries)
+            ]
+            taken = {row.path for row in small}
+            rows = [*merged, *(row for row in rows if row.path not in taken)]
+        return rows
+
+    def _write(
+        self,
+        entries: Sequence[Entry],
+        work: Work,
+        content: Content,
+        like: ManifestRow | None = None,
+    ) -> ManifestRow:
+        layout, version = work.commit.layout, work.commit.version
+        header = ManifestHeader(
+            schema=layout.schema,
+            spec=layout.spec
+            if like is None or like.spec_id == layout.spec.id
+            else self._manifests.spec(like),
+            content=content,
+            format_version=layout.format_version,
+        )
+        data = write_manifest(entries, header)
+        first, _ = _row_ids(work.commit, self._face.metadata if self._face else None)
+        row = manifest_row(
+            entries,
+            header,
+            path=self._keep(version, "m", data),
+            length=len(data),
+            sequence_number=version,
+            snapshot_id=work.snapshot_id,
+            first_row_id=first if content is Content.DATA else None,
+        )
+        self._manifests.remember(row, entries, header.spec)
+        return row
+
+    def _keep(self, version: int, kind: str, data: bytes, ending: str = "avro") -> str:
+        name = f"{kind}-{version:020}-{content_name(data)}.{ending}"
+        return self._manifests.write(name, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Manifests of some of the files of a first snapshot, and what they add to its summary."""
+
+    rows: tuple[ManifestRow, ...]
+    counts: Mapping[str, int]
+    partitions: frozenset[Any]
+    written: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _WriteFiles:
+    """A value and no closure, so that an executor may send it to another process."""
+
+    commit: Commit
+    files: FaceFiles
+
+    def __call__(self, adds: Sequence[AddFile]) -> _Part:
+        manifests = Manifests(self.files)
+        changes = FileChanges(added=adds, data_changes=frozenset({True}))
+        work = Work(replace(self.commit, changes=changes), (), manifests)
+        rows = Conversion(None, manifests).added(work)
+        return _Part(
+            rows=tuple(rows),
+            counts=work.counts,
+            partitions=work.partitions,
+            written=frozenset(manifests.written),
+        )
+
+
+def _trace(commit: Commit, stamp: int) -> dict[str, str]:
+    """Where a snapshot comes from."""
+    found = {"delta-version": str(commit.version), "delta-timestamp": str(commit.timestamp_ms)}
+    if commit.engine:
+        found["engine-name"] = commit.engine
+    removed = removal_ms(commit.changes)
+    if removed is not None and removed < stamp:
+        found[REMOVAL] = str(removed)
+    return found
+
+
+def _batches(adds: Iterable[AddFile]) -> Iterator[Sequence[AddFile]]:
+    rest = iter(adds)
+    while batch := tuple(islice(rest, _FULL)):
+        yield batch
+
+
+def _row_ids(commit: Commit, old: TableMetadata | None) -> tuple[int | None, int | None]:
+    """The next row id before and after a commit; None before format version 3."""
+    after = next_row_id(commit, old)
+    before = old.next_row_id if old is not None else None
+    return (before or 0, after) if after is not None else (None, None)
+
+
+def _chunks(entries: Sequence[Entry]) -> Iterable[Sequence[Entry]]:
+    return (entries[start : start + _FULL] for start in range(0, len(entries), _FULL))

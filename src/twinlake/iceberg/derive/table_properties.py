@@ -1,0 +1,64 @@
+"""The properties of the Iceberg face: what the table asks for, and what follows from Delta.
+
+What the face says itself is said last: whatever the table asks for, it cannot say it otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from twinlake.iceberg.derive.expiry import retention_ms
+from twinlake.protocol import COPY_ON_WRITE, HISTORY_AGE, iceberg_wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from twinlake.iceberg.derive.table_layout import Commit
+    from twinlake.iceberg.format.table_metadata import TableMetadata
+    from twinlake.protocol import Metadata
+
+__all__ = ["face_properties"]
+
+#: A commit meets others here, Delta's among them: rather often, not for half an hour.
+_RETRIES: Final = {
+    "commit.retry.num-retries": "10",
+    "commit.retry.min-wait-ms": "100",
+    "commit.retry.max-wait-ms": "10000",
+    "commit.retry.total-timeout-ms": "300000",
+}
+_CODEC: Final = "write.parquet.compression-codec"
+_DELTA_CODEC: Final = "delta.parquet.compression.codec"
+#: What Delta calls the codecs that Iceberg has, too.
+_CODECS: Final[Mapping[str, str]] = {
+    "none": "uncompressed",
+    **{name: name for name in ("uncompressed", "snappy", "gzip", "lz4", "zstd", "brotli")},
+}
+_DEFAULT_CODEC: Final = "snappy"
+
+
+def face_properties(commit: Commit, old: TableMetadata | None) -> dict[str, str]:
+    """The properties after a commit, which came after ``old``."""
+    layout = commit.layout
+    return {
+        **_RETRIES,
+        _CODEC: _codec(layout.metadata),
+        **iceberg_wishes(layout.metadata.configuration),
+        **(COPY_ON_WRITE if layout.format_version < 3 else {}),
+        HISTORY_AGE: str(retention_ms(layout.metadata)),
+        # Data files are Delta's: what Iceberg does not reach, Delta may need still.
+        "gc.enabled": "false",
+        "write.format.default": "parquet",
+        # Where Delta's own files are, so that its VACUUM looks after them.
+        "write.data.path": layout.location,
+        # Beside the data, where Delta's VACUUM leaves them alone.
+        "write.metadata.path": f"{layout.location}/_iceberg/metadata",
+        "schema.name-mapping.default": layout.name_mapping,
+        **({} if old is None else {"base-delta-version": str(old.delta_version)}),
+        "delta-version": str(commit.version),
+        "delta-timestamp": str(commit.timestamp_ms),
+    }
+
+
+def _codec(metadata: Metadata) -> str:
+    """What the writers of the table compress with."""
+    return _CODECS.get(metadata.get(_DELTA_CODEC).strip().lower(), _DEFAULT_CODEC)

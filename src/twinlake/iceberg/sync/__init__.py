@@ -1,0 +1,5 @@
+"""Bringing the Iceberg metadata of a table up to its Delta log, and keeping it there.
+
+All reading and writing of ``_iceberg/``: the hook after a commit, lag, the cache of what was last
+written, integrity checks and cleanup. What a snapshot contains is decided in ``derive``.
+"""

@@ -1,0 +1,147 @@
+"""Keeping the face up with the commits of this library, and telling how far behind it is.
+
+A conversion that fails never fails the commit it follows. What went wrong is written down beside
+the face, so that the next one who looks is told; the next one that works takes the note away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from twinlake.commit import DEFAULT_HOOKS, PostCommitHook
+from twinlake.compat import enabled_compats
+from twinlake.errors import CompatViolation, CorruptTable, TwinlakeError
+from twinlake.iceberg.sync.conversion_run import sync_table
+from twinlake.iceberg.sync.integrity import Check
+from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.log import commit_key, load_snapshot
+
+if TYPE_CHECKING:
+    from twinlake.commit import HookContext
+    from twinlake.iceberg.sync.conversion_run import Synced
+    from twinlake.log import Snapshot
+    from twinlake.protocol import Metadata
+    from twinlake.runtime import Executor
+
+__all__ = ["HOOKS", "SYNC_HOOK", "SYNC_PROPERTY", "Lag", "keep_up", "lag_of", "wants_sync"]
+
+SYNC_PROPERTY: Final = "twinlake.iceberg.sync"
+_WITH_THE_COMMIT: Final = "commit"
+_LOGGER: Final = logging.getLogger("twinlake.iceberg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far the Iceberg face is behind the Delta log, and why."""
+
+    delta_version: int
+    iceberg_version: int | None
+    """None where there is no face yet."""
+    why: str = ""
+
+    @property
+    def versions(self) -> int:
+        """How many versions are not converted yet."""
+        behind = self.delta_version - (-1 if self.iceberg_version is None else self.iceberg_version)
+        return max(0, behind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "delta_version": self.delta_version,
+            "iceberg_version": self.iceberg_version,
+            "versions": self.versions,
+            "why": self.why,
+        }
+
+
+def lag_of(snapshot: Snapshot) -> Lag:
+    """The lag of the face of a table."""
+    files = FaceFiles(snapshot.store)
+    newest = files.newest()
+    behind = newest is None or newest < snapshot.version
+    why = _why_behind(snapshot.metadata, files) if behind else ""
+    return Lag(delta_version=snapshot.version, iceberg_version=newest, why=why)
+
+
+def _why_behind(metadata: Metadata, files: FaceFiles) -> str:
+    if not enabled_compats(metadata):
+        return "the table does not promise to be an Iceberg table"
+    return files.failure() or "it was not asked to keep up"
+
+
+def keep_up(
+    snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
+) -> Synced:
+    """Convert what is missing; a failure is written down before it is raised."""
+    files = FaceFiles(snapshot.store)
+    try:
+        done = sync_table(snapshot, executor=executor, check=check)
+    except Exception as error:
+        why = _said(error)
+        # A store that fails must not hide why.
+        with contextlib.suppress(TwinlakeError):
+            files.note_failure(why)
+            _tell(snapshot, files.newest(), why)
+        raise
+    files.note_failure(None)
+    _tell(snapshot, done.version, "", converted=done.converted, rebuilt=done.rebuilt)
+    return done
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, CompatViolation | CorruptTable):
+        # It stays until somebody does something about the table.
+        return f"{error.what} {error.fix}"
+    return error.what if isinstance(error, TwinlakeError) else repr(error)
+
+
+def _tell(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> None:
+    """Put the lag in the log, with its parts as fields of the record."""
+    lag = Lag(delta_version=snapshot.version, iceberg_version=version, why=why)
+    fields = {"table": snapshot.store.url, **lag.to_dict(), **more}
+    _LOGGER.log(
+        logging.WARNING if why else logging.INFO,
+        "Iceberg metadata of %s is at version %s of %d%s",
+        snapshot.store.url,
+        version,
+        snapshot.version,
+        f": {why}" if why else "",
+        extra={f"twinlake_{key}": value for key, value in fields.items()},
+    )
+
+
+def wants_sync(metadata: Metadata) -> bool:
+    """Whether Iceberg metadata is to be made with every commit."""
+    wanted = metadata.get(SYNC_PROPERTY).strip().lower() == _WITH_THE_COMMIT
+    # Another writer may set the property on a table that makes no promise.
+    return wanted and bool(enabled_compats(metadata))
+
+
+def _after_commit(context: HookContext) -> None:
+    if wants_sync(context.snapshot.metadata):
+        # What follows each commit looks at what changed, not at what there is.
+        keep_up(context.snapshot, executor=context.runtime.executor, check=Check.NOTHING)
+        _overtake(context)
+
+
+def _overtake(context: HookContext) -> None:
+    """Go on to a commit that came meanwhile.
+
+    Whoever made it may have pointed to its version already, just before we pointed to ours.
+    """
+    store, version = context.snapshot.store, context.version
+    if store.head(commit_key(version + 1)) is None:
+        return
+    newest = FaceFiles(store).newest()
+    if newest is None or newest <= version:
+        executor = context.runtime.executor
+        keep_up(load_snapshot(store), executor=executor, check=Check.NOTHING)
+
+
+SYNC_HOOK: Final = PostCommitHook(name="iceberg", run=_after_commit)
+HOOKS: Final[tuple[PostCommitHook, ...]] = (*DEFAULT_HOOKS, SYNC_HOOK)
+"""What tables do after a commit."""
