@@ -45,7 +45,7 @@ from twinlake.iceberg import Check, face_version, sync_table
 from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
 from twinlake.iceberg.format.manifest import Content, Entry, Status
 from twinlake.iceberg.format.table_metadata import encode_metadata
-from twinlake.iceberg.sync.manifest_reader import Manifests
+from twinlake.iceberg.sync.manifest_reader import StoredManifests
 from twinlake.iceberg.sync.metadata_cache import RESTING
 from twinlake.iceberg.sync.metadata_files import FaceFiles
 from twinlake.log import CACHE, commit_key, load_snapshot
@@ -369,7 +369,7 @@ def row_ids(table: Table) -> dict[str, int | None]:
     face = files.load(table.version)
     assert face is not None
     rows = [row for row in face.rows if row.content is Content.DATA]
-    entries = [entry for row in rows for entry in Manifests(files).entries(row)]
+    entries = [entry for row in rows for entry in StoredManifests(files).entries(row)]
     return {e.file.path: e.file.first_row_id for e in entries if e.status is not Status.DELETED}
 
 
@@ -385,7 +385,7 @@ def remembered(table: Table) -> None:
     assert ground.face.rows == read.rows
     mine, theirs = (b"".join(encode_metadata(f.metadata)) for f in (ground.face, read))
     assert mine == theirs
-    known, fresh = Manifests(files, known=ground.known), Manifests(files)
+    known, fresh = StoredManifests(files, known=ground.known), StoredManifests(files)
     for row in read.rows:
         assert known.paths(row).to_text() == fresh.paths(row).to_text()
         told = zip(known.entries(row), fresh.entries(row), strict=True)

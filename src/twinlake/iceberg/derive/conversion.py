@@ -28,17 +28,16 @@ from twinlake.iceberg.format.manifest import (
 )
 from twinlake.iceberg.format.manifest_list import manifest_row, write_manifest_list
 from twinlake.iceberg.format.table_metadata import SnapshotEntry
-from twinlake.iceberg.sync.manifest_reader import Manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from twinlake.actions import AddFile
+    from twinlake.iceberg.derive.manifests import Manifests
     from twinlake.iceberg.derive.table_layout import Commit
     from twinlake.iceberg.format.manifest import Entry
     from twinlake.iceberg.format.manifest_list import ManifestRow
     from twinlake.iceberg.format.table_metadata import TableMetadata
-    from twinlake.iceberg.sync.metadata_files import FaceFiles
     from twinlake.runtime import Executor
 
 __all__ = ["Conversion", "LostFile"]
@@ -90,7 +89,7 @@ class Conversion:
         """Start a face with a version as if all its files had come in with it."""
         own = Work(commit, (), self._manifests)
         self._manifests.learn(commit.layout.spec)
-        task = _WriteFiles(commit, self._manifests.files)
+        task = _WriteFiles(commit, self._manifests.fresh())
         rows: list[ManifestRow] = []
         for part in executor.map(task, _batches(adds)):
             rows.extend(part.rows)
@@ -250,10 +249,10 @@ class _WriteFiles:
     """A value and no closure, so that an executor may send it to another process."""
 
     commit: Commit
-    files: FaceFiles
+    manifests: Manifests
 
     def __call__(self, adds: Sequence[AddFile]) -> _Part:
-        manifests = Manifests(self.files)
+        manifests = self.manifests.fresh()
         changes = FileChanges(added=adds, data_changes=frozenset({True}))
         work = Work(replace(self.commit, changes=changes), (), manifests)
         rows = Conversion(None, manifests).added(work)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from twinlake.actions import AddFile, DeletionVectorDescriptor
+    from twinlake.iceberg.derive.manifests import Manifests
     from twinlake.iceberg.derive.table_layout import Commit
     from twinlake.iceberg.format.manifest_list import ManifestRow
-    from twinlake.iceberg.sync.manifest_reader import Manifests
 
 __all__ = ["Work"]
 

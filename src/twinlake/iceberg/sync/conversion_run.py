@@ -24,7 +24,7 @@ from twinlake.iceberg.format.table_metadata import table_uuid
 from twinlake.iceberg.sync.cleanup import LEFTOVERS, clean_up, only_before, sweep, with_log
 from twinlake.iceberg.sync.integrity import Check, unsound
 from twinlake.iceberg.sync.log_reader import LogGap, LogSource
-from twinlake.iceberg.sync.manifest_reader import Known, Manifests
+from twinlake.iceberg.sync.manifest_reader import Known, StoredManifests
 from twinlake.iceberg.sync.metadata_cache import RESTING, Ground
 from twinlake.iceberg.sync.metadata_files import FaceFiles
 from twinlake.log import load_snapshot
@@ -179,7 +179,7 @@ def _mended(problem: CompatViolation | CorruptTable, source: LogSource, after: i
 
 def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
     face, before = ground.face, ground.face.metadata
-    conversion = Conversion(face, Manifests(files, _specs(face), ground.known))
+    conversion = Conversion(face, StoredManifests(files, _specs(face), ground.known))
     done = _convert(conversion, source, files, before.delta_version)
     problem = done.problem
     if problem is not None:
@@ -211,7 +211,7 @@ def _rebuild(
 ) -> Synced:
     bad = files.hint()
     start = _oldest(snapshot, source)
-    manifests = Manifests(files)
+    manifests = StoredManifests(files)
     while True:
         try:
             done = _made_from(start, source, manifests, executor)
@@ -243,7 +243,7 @@ def _rebuild(
 
 
 def _made_from(
-    start: int, source: LogSource, manifests: Manifests, executor: Executor
+    start: int, source: LogSource, manifests: StoredManifests, executor: Executor
 ) -> _Converted:
     """What there is to publish if the first snapshot holds all files of a version."""
     first, adds = source.base(start)

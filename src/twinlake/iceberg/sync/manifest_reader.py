@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.format.partition_spec import PartitionSpec
     from twinlake.iceberg.sync.metadata_files import FaceFiles
 
-__all__ = ["Known", "Manifests"]
+__all__ = ["Known", "StoredManifests"]
 
 #: Entries that are kept in memory during a conversion, and from one to the next.
 _MANY: Final = 4096
@@ -70,8 +70,8 @@ class Known:
             self._held -= len(oldest)
 
 
-class Manifests:
-    """Entries and paths of the manifests of a face, read or remembered."""
+class StoredManifests:
+    """The manifests of a table in its store, read or remembered."""
 
     def __init__(
         self,
@@ -84,6 +84,10 @@ class Manifests:
         self._known = known or Known()
         self.written: set[str] = set()
         """Where files were written."""
+
+    def fresh(self) -> StoredManifests:
+        """Manifests of the same table of which nothing is known and nothing was written."""
+        return StoredManifests(self.files)
 
     def spec(self, row: ManifestRow) -> PartitionSpec:
         """The spec the files of a manifest lie under."""

@@ -1,0 +1,62 @@
+"""The manifests of a table as a conversion needs them: a port, so that deriving does no I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from twinlake.actions import DeletionVectorDescriptor
+    from twinlake.iceberg.format.manifest import DataFile, Entry, PathHashes
+    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.partition_spec import PartitionSpec
+
+__all__ = ["Manifests"]
+
+
+class Manifests(Protocol):
+    """Entries and paths of the manifests of a table, and a place for new ones."""
+
+    written: set[str]
+    """Where files were written."""
+
+    def fresh(self) -> Manifests:
+        """Manifests of the same table of which nothing is known and nothing was written."""
+        ...
+
+    def spec(self, row: ManifestRow) -> PartitionSpec:
+        """The spec the files of a manifest lie under."""
+        ...
+
+    def paths(self, row: ManifestRow) -> PathHashes:
+        """The hashes of the paths that are live in a manifest."""
+        ...
+
+    def entries(self, row: ManifestRow) -> Sequence[Entry]:
+        """The entries of a manifest."""
+        ...
+
+    def live(self, rows: Iterable[ManifestRow], paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths that are live in one of the manifests."""
+        ...
+
+    def found(self, rows: Iterable[ManifestRow], paths: Collection[str]) -> dict[str, DataFile]:
+        """The live files with these paths, as the manifests list them."""
+        ...
+
+    def vector(self, descriptor: DeletionVectorDescriptor) -> bytes:
+        """The payload of a deletion vector of the Delta table."""
+        ...
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file; returns its location."""
+        ...
+
+    def remember(self, row: ManifestRow, entries: Sequence[Entry], spec: PartitionSpec) -> None:
+        """Keep the entries of a manifest that was just written."""
+        ...
+
+    def learn(self, spec: PartitionSpec) -> None:
+        """Keep the spec of manifests that somebody else writes."""
+        ...
