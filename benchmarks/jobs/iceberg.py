@@ -31,7 +31,7 @@ OUR_MODULES = (
     "fastavro",
     "twinlake.iceberg",
     "twinlake.log.footer_nodes",
-    "twinlake.table.iceberg_face",
+    "twinlake.table.iceberg_view",
 )
 #: As many as Iceberg keeps unless it is told otherwise.
 _KEPT_METADATA = 100

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from twinlake.table import Names, Table
     from twinlake.table.detail import Detail
     from twinlake.table.diff import Diff
-    from twinlake.table.importing import ImportResult, import_iceberg
-    from twinlake.table.twin_report import TwinReport
-    from twinlake.table.vacuuming import VacuumResult
-    from twinlake.table.verify_twin import verify_twin
+    from twinlake.table.importing.import_iceberg import ImportResult, import_iceberg
+    from twinlake.table.operations.vacuum import VacuumResult
+    from twinlake.table.twin.report import TwinReport
+    from twinlake.table.twin.verify_twin import verify_twin
 
 __all__ = [
     "CommitRecord",
@@ -107,9 +107,9 @@ if not TYPE_CHECKING:  # the checker alone, for one, loads in a tenth of the tim
             "twinlake.table": ("Names", "Table"),
             "twinlake.table.detail": ("Detail",),
             "twinlake.table.diff": ("Diff",),
-            "twinlake.table.importing": ("ImportResult", "import_iceberg"),
-            "twinlake.table.twin_report": ("TwinReport",),
-            "twinlake.table.vacuuming": ("VacuumResult",),
-            "twinlake.table.verify_twin": ("verify_twin",),
+            "twinlake.table.importing.import_iceberg": ("ImportResult", "import_iceberg"),
+            "twinlake.table.twin.report": ("TwinReport",),
+            "twinlake.table.operations.vacuum": ("VacuumResult",),
+            "twinlake.table.twin.verify_twin": ("verify_twin",),
         },
     )

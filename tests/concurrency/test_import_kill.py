@@ -28,8 +28,8 @@ from twinlake import Table
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
 from twinlake.storage import LocalStore
-from twinlake.table.importing import import_iceberg
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.importing.import_iceberg import import_iceberg
+from twinlake.table.twin.verify_twin import verify_twin
 
 KILLS = scale(6, 200)
 SNAPSHOTS = scale(30, 100)

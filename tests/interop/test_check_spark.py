@@ -8,7 +8,7 @@ import pytest
 
 from twinlake import Table
 from twinlake.spark.executor import SparkExecutor
-from twinlake.table.checking import check_snapshot
+from twinlake.table.operations.check import check_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

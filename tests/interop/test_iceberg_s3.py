@@ -19,10 +19,10 @@ from tests.unit.cli.running import run
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.table import Table
-from twinlake.table.file_rows import FileRows
-from twinlake.table.importing import import_iceberg
-from twinlake.table.twin_report import Difference
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.importing.import_iceberg import import_iceberg
+from twinlake.table.twin.file_rows import FileRows
+from twinlake.table.twin.report import Difference
+from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

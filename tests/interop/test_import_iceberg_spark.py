@@ -13,7 +13,7 @@ from twinlake import Table
 from twinlake.errors import Code, UserError
 from twinlake.iceberg import sync_table
 from twinlake.spark import DeltaTable
-from twinlake.table.importing import ImportResult, import_iceberg
+from twinlake.table.importing.import_iceberg import ImportResult, import_iceberg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

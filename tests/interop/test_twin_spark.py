@@ -18,7 +18,7 @@ from tests.support.log_tables import commit, info
 from tests.support.scale import scale
 from tests.unit.cli.running import document, run
 from tests.unit.iceberg.sync.test_foreign_files import legacy, without_top_ids
-from tests.unit.table.test_twin_formats import BY_NAME, published, with_char
+from tests.unit.table.twin.test_format_semantics import BY_NAME, published, with_char
 from twinlake.actions import AddFile
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.format.puffin import Blob, write_puffin
@@ -28,8 +28,8 @@ from twinlake.runtime import Runtime
 from twinlake.spark.executor import SparkExecutor
 from twinlake.spark.reading.row_contents import SparkContents, hashed_rows
 from twinlake.table import Table
-from twinlake.table.twin_report import Difference
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.twin.report import Difference
+from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from tests.support.iceberg_readers import by_delta, by_iceberg, texts
 from twinlake import Table
 from twinlake.errors import CompatViolation
 from twinlake.schema import ColumnMappingMode, physical_name, walk_fields
-from twinlake.table.upgrading import upgrade_uniform
+from twinlake.table.operations.upgrade import upgrade_uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -52,7 +52,7 @@ from twinlake.log import CACHE, commit_key, load_snapshot
 from twinlake.runtime import Runtime
 from twinlake.storage import LocalStore
 from twinlake.table import Table
-from twinlake.table.creation import new_metadata
+from twinlake.table.operations.create import new_metadata
 
 NUMBERS = (None, 0, -1, 7, 2**31 - 1, -(2**31))
 FRACTIONS = (None, 0.5, 0.0, -0.0, math.nan, math.inf)

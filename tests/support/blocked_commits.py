@@ -25,7 +25,7 @@ __all__ = ["blocked_commits"]
 def blocked_commits(task: Mapping[str, Any]) -> dict[str, Any]:
     """Every operation against every obstacle; after each obstacle the table has to work."""
     from twinlake import Table
-    from twinlake.table.importing import import_iceberg
+    from twinlake.table.importing.import_iceberg import import_iceberg
 
     disk = SmallDisk(Path(task["folder"], "disk"), "4m")
     path, source = disk.folder / "t", _iceberg_table(disk.folder / "lake")

@@ -15,7 +15,7 @@ from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
 from twinlake.iceberg import Synced, sync_table
 from twinlake.log.deletion_vectors import dv_key, inline_descriptor, write_dv_file
 from twinlake.table import Table
-from twinlake.table.creation import new_metadata
+from twinlake.table.operations.create import new_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

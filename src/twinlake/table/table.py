@@ -9,12 +9,12 @@ from twinlake.commit import CHECKS, CommitOptions, Operation, OperationName, Tra
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
 from twinlake.runtime import Runtime, engine_for
-from twinlake.table import alterations
 from twinlake.table.arguments import checked_arguments
-from twinlake.table.creation import create_table
-from twinlake.table.mapping import mapped
-from twinlake.table.places import shared_store, table_exists
-from twinlake.table.publishing import HOOKS, PUBLISH_PROPERTY
+from twinlake.table.catalog.publish import HOOKS, PUBLISH_PROPERTY
+from twinlake.table.operations import alter as alterations
+from twinlake.table.operations.column_mapping import mapped
+from twinlake.table.operations.create import create_table
+from twinlake.table.stores import shared_store, table_exists
 from twinlake.table.view import TableView
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from twinlake.compat import Plan
     from twinlake.log import Snapshot
     from twinlake.schema import Struct
-    from twinlake.table.alterations import Alteration
     from twinlake.table.diff import Diff
-    from twinlake.table.iceberg_face import IcebergFace
-    from twinlake.table.vacuuming import VacuumResult
+    from twinlake.table.iceberg_view import IcebergFace
+    from twinlake.table.operations.alter import Alteration
+    from twinlake.table.operations.vacuum import VacuumResult
 
 __all__ = ["Table"]
 
@@ -146,7 +146,7 @@ class Table(TableView):
     @property
     def iceberg(self) -> IcebergFace:
         """The Iceberg side: its metadata, its lag, ``sync()`` and ``publish()``."""
-        from twinlake.table.iceberg_face import IcebergFace
+        from twinlake.table.iceberg_view import IcebergFace
 
         def named(name: str) -> IcebergFace:
             return self.refresh().set_properties({PUBLISH_PROPERTY: name}).iceberg
@@ -170,7 +170,7 @@ class Table(TableView):
 
         Row tracking on a table with files hands out row ids to them first, in commits of their own.
         """
-        from twinlake.table.backfilling import (
+        from twinlake.table.operations.backfill import (
             ENABLEMENT_TAGS,
             backfill_row_ids,
             is_enablement,
@@ -256,7 +256,7 @@ class Table(TableView):
         """Record a CHECK constraint; rows that are already there need an engine to check them."""
         change = alterations.add_constraint(self.metadata, name, expression)
         if self._snapshot.num_files:
-            from twinlake.table.constraints import check_rows
+            from twinlake.table.operations.add_constraint import check_rows
 
             check_rows(self._snapshot, name, expression, engine_for(spark))
         return self._alter(change, reads_table=True)
@@ -316,7 +316,7 @@ class Table(TableView):
 
         Features that show in the data files take ``spark=``, which writes those files again first.
         """
-        from twinlake.table.dropping import FeatureDrop
+        from twinlake.table.operations.drop_feature import FeatureDrop
 
         engine = engine_for(spark)
         drop = FeatureDrop(
@@ -355,7 +355,7 @@ class Table(TableView):
         ``defaults``. A plan that waits until history may be deleted is finished by running the
         same upgrade again.
         """
-        from twinlake.table.upgrading import upgrade_goal, upgrade_table
+        from twinlake.table.operations.upgrade import upgrade_goal, upgrade_table
 
         goal = upgrade_goal(
             target,
@@ -371,7 +371,7 @@ class Table(TableView):
 
     def restore(self, version: int) -> Table:
         """Make files and metadata those of an earlier version again, as a new version."""
-        from twinlake.table.restoring import restore_snapshot
+        from twinlake.table.operations.restore import restore_snapshot
 
         target = load_snapshot(self._snapshot.store, version)
         result = restore_snapshot(
@@ -400,7 +400,7 @@ class Table(TableView):
         whole folder, ``lite`` at the files the log says were removed. With ``spark`` the listing
         and the deletion run on its workers.
         """
-        from twinlake.table.vacuuming import Vacuum
+        from twinlake.table.operations.vacuum import Vacuum
 
         engine = engine_for(spark)
         vacuum = Vacuum(

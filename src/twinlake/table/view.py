@@ -129,7 +129,7 @@ class TableView:
         file, with ``spark`` on its workers. ``profile`` is ``spec``, ``spark`` or ``kernel``; by
         default the table's own, else ``spec``.
         """
-        from twinlake.table.checking import check_snapshot
+        from twinlake.table.operations.check import check_snapshot
 
         engine = engine_for(spark)
         return check_snapshot(

@@ -16,9 +16,9 @@ from twinlake.actions import CommitInfo
 from twinlake.errors import Code, UserError
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG, recorded_id, snapshot_id, snapshot_tag
-from twinlake.table.importing import import_iceberg
-from twinlake.table.twin_report import Difference
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.importing.import_iceberg import import_iceberg
+from twinlake.table.twin.report import Difference
+from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
     from twinlake.table import Table

@@ -24,7 +24,7 @@ from twinlake.protocol import (
 )
 from twinlake.schema import assign_mapping, parse_ddl
 from twinlake.table import Table
-from twinlake.table.twin_format_3 import compare_next_row_id
+from twinlake.table.twin.format_3 import compare_next_row_id
 
 DEEP = "[" * 50_000
 BAD_CLUSTERING = {

@@ -36,7 +36,7 @@ def table(
         id="t", configuration=configuration or {}, partition_columns=partitions
     ).with_schema(parse_ddl(ddl))
     if configuration is MAPPED:
-        from twinlake.table.mapping import mapped
+        from twinlake.table.operations.column_mapping import mapped
 
         return mapped(None, metadata, RandomIds(7))
     return metadata

@@ -6,7 +6,7 @@ import pytest
 
 from twinlake.iceberg.catalogs.file_io import pyiceberg_properties
 from twinlake.storage import MemoryStore, ObjectStore, Store, StoreConfig, open_store, store_config
-from twinlake.table.staging import StagedLog
+from twinlake.table.importing.staged_log import StagedLog
 
 OPTIONS = {"region": "eu-north-1", "access_key_id": "key", "secret_access_key": "not to be shown"}
 

@@ -16,8 +16,8 @@ from twinlake.errors import Code, ConcurrentAppendException, ConflictError, Stor
 from twinlake.log import CheckpointKind, load_snapshot, write_checkpoint
 from twinlake.runtime import Runtime
 from twinlake.storage import Committed, CreateOutcome, MemoryStore
-from twinlake.table.creation import create_table
-from twinlake.table.dropping import FeatureDrop
+from twinlake.table.operations.create import create_table
+from twinlake.table.operations.drop_feature import FeatureDrop
 
 VECTOR = DeletionVectorDescriptor("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 34, 6)
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -48,9 +48,9 @@ from tests.unit.cli.running import run
 from twinlake.errors import Code, UserError
 from twinlake.schema.predicates import parse_predicate
 from twinlake.table import Table
-from twinlake.table.file_rows import FileRows
-from twinlake.table.importing import ImportResult, import_iceberg
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.importing.import_iceberg import ImportResult, import_iceberg
+from twinlake.table.twin.file_rows import FileRows
+from twinlake.table.twin.verify_twin import verify_twin
 
 ALL_TYPES = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -545,7 +545,7 @@ def test_what_is_no_table_is_said(tmp_path: Path, source: str) -> None:
 KILLED = """
 import os, sys, signal
 from twinlake.storage import LocalStore
-from twinlake.table.importing import import_iceberg
+from twinlake.table.importing.import_iceberg import import_iceberg
 
 left = int(sys.argv[2])
 def counted(name):

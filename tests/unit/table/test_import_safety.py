@@ -31,8 +31,8 @@ from twinlake.errors import Code, StorageError, UserError
 from twinlake.log.names import checkpoint_key, commit_key
 from twinlake.storage import Fault, LocalStore, MemoryStore
 from twinlake.table import Table
-from twinlake.table.importing import import_iceberg
-from twinlake.table.staging import (
+from twinlake.table.importing.import_iceberg import import_iceberg
+from twinlake.table.importing.staged_log import (
     Mark,
     StagedLog,
     is_in_place,
@@ -40,7 +40,7 @@ from twinlake.table.staging import (
     put_in_place,
     remove_marks,
 )
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.twin.verify_twin import verify_twin
 
 __all__ = ["catalog"]
 

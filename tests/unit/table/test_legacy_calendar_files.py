@@ -21,11 +21,11 @@ from tests.support.iceberg_faces import iceberg_rows
 from tests.support.local_engine import LocalEngine
 from tests.support.log_tables import commit, info
 from tests.unit.cli.running import run
-from tests.unit.table.test_verify_twin import rewrite_avro
+from tests.unit.table.twin.test_verify_twin import rewrite_avro
 from twinlake import Table
 from twinlake.errors import CompatViolation, UserError
-from twinlake.table.importing import import_iceberg
-from twinlake.table.upgrading import upgrade_uniform
+from twinlake.table.importing.import_iceberg import import_iceberg
+from twinlake.table.operations.upgrade import upgrade_uniform
 
 if TYPE_CHECKING:
     from twinlake.actions import AddFile

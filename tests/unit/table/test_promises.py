@@ -28,7 +28,7 @@ from twinlake.schema import (
     physical_name,
     walk_fields,
 )
-from twinlake.table.creation import new_metadata
+from twinlake.table.operations.create import new_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from twinlake.log import load_snapshot
 from twinlake.protocol import Metadata
 from twinlake.runtime import Runtime
 from twinlake.schema import Struct, parse_ddl, render_schema
-from twinlake.table.restoring import restore_snapshot, restored_metadata
+from twinlake.table.operations.restore import restore_snapshot, restored_metadata
 
 T = TypeVar("T")
 R = TypeVar("R")

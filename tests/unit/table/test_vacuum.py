@@ -304,7 +304,7 @@ class Breaks(InProcess):
 def test_a_vacuum_that_fails_says_so_and_can_be_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("twinlake.table.vacuuming._BATCH", 2)
+    monkeypatch.setattr("twinlake.table.operations.vacuum._BATCH", 2)
     table = messy(tmp_path)
     broken = Table(table.snapshot, runtime=Runtime(executor=Breaks()))
     with pytest.raises(StorageError):

@@ -12,11 +12,11 @@ import pytest
 
 from tests.support.data_files import append, write_file
 from tests.support.iceberg_faces import V2, V3, hide, twin
-from tests.unit.table.test_verify_twin import face, in_metadata, kinds, rewrite_avro
+from tests.unit.table.twin.test_verify_twin import face, in_metadata, kinds, rewrite_avro
 from twinlake.iceberg import sync_table
 from twinlake.table import Table
-from twinlake.table.twin_report import Difference
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.twin.report import Difference
+from twinlake.table.twin.verify_twin import verify_twin
 
 DATA, DELETES = 0, 1
 

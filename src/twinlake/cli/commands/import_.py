@@ -44,7 +44,7 @@ def import_command(
     _delta_log beside them, with a version for each snapshot that Delta can say. What it cannot say
     is refused as a whole, and nothing is written. Exit status: 0 if it is a table now, else 1.
     """
-    from twinlake.table.importing import import_iceberg
+    from twinlake.table.importing.import_iceberg import import_iceberg
 
     result = import_iceberg(source, mode=mode, options=dict(options) or None)
     promise = "yes" if result.is_twin else "no"

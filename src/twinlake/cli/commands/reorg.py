@@ -125,7 +125,7 @@ def _shown(facts: dict[str, Any]) -> Facts:
 
 
 def _upgrade(output: Output, table: Table, version: int, yes: bool) -> None:
-    from twinlake.table.upgrading import upgrade_uniform
+    from twinlake.table.operations.upgrade import upgrade_uniform
 
     plan = upgrade_uniform(table, version, dry_run=True)
     done = yes and not plan.refused
@@ -143,7 +143,7 @@ def _upgrade(output: Output, table: Table, version: int, yes: bool) -> None:
 
 
 def _upgraded(table: Table, plan: Plan, version: int) -> Plan:
-    from twinlake.table.upgrading import upgrade_uniform
+    from twinlake.table.operations.upgrade import upgrade_uniform
 
     if not plan.files:
         return upgrade_uniform(table, version)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from twinlake.cli.output import Output
     from twinlake.iceberg import Synced
     from twinlake.table import Table
-    from twinlake.table.watching import Watched
+    from twinlake.table.watch import Watched
 
 __all__ = ["sync"]
 
@@ -150,7 +150,7 @@ def _line(record: dict[str, Any]) -> tuple[str, str]:
 
 
 def _watch(places: Sequence[Place], interval: float, session: Any, *, as_json: bool) -> None:
-    from twinlake.table.watching import Watched
+    from twinlake.table.watch import Watched
 
     watched = [(place, Watched(place.open, session)) for place in places]
     told: dict[str, str] = {}

@@ -13,7 +13,7 @@ from twinlake.cli.wording import counted, moment
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
     from twinlake.cli.place import Place
-    from twinlake.table.vacuuming import VacuumResult
+    from twinlake.table.operations.vacuum import VacuumResult
 
 __all__ = ["vacuum"]
 

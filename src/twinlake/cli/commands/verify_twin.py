@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from twinlake.cli.output import Output
     from twinlake.cli.place import Place
     from twinlake.cli.view import Block
-    from twinlake.table.twin_report import TwinReport
+    from twinlake.table.twin.report import TwinReport
 
 __all__ = ["verify_twin"]
 
@@ -61,7 +61,7 @@ def verify_twin(
     and what readers make of each file by the formats. Says what read each side. Changes nothing.
     Exit status: 0 if both sides agree, 1 if they do not.
     """
-    from twinlake.table.verify_twin import verify_twin as verify
+    from twinlake.table.twin.verify_twin import verify_twin as verify
 
     table = place.open()
     with _session(dict(settings), wanted=spark) as session:

@@ -37,8 +37,8 @@ from twinlake.spark.later import not_yet
 from twinlake.spark.reading.conditions import check_condition
 from twinlake.spark.session import check_session, open_table
 from twinlake.storage import parse_location
-from twinlake.table.publishing import HOOKS
-from twinlake.table.restoring import restore_snapshot
+from twinlake.table.catalog.publish import HOOKS
+from twinlake.table.operations.restore import restore_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from twinlake.errors import Code, UserError
 from twinlake.spark.session import check_session, session_conf, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import Names, Table, default_catalog_path
-from twinlake.table.naming import split_name
+from twinlake.table.catalog.table_name import split_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

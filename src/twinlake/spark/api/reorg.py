@@ -84,7 +84,7 @@ def _is_name(text: str) -> bool:
 
 
 def _upgraded(spark: SparkSession, table: Table, version: int) -> OptimizeResult:
-    from twinlake.table.upgrading import upgrade_uniform
+    from twinlake.table.operations.upgrade import upgrade_uniform
 
     started = table.runtime.clock.now_ms()
     plan = upgrade_uniform(table, version, spark)

@@ -24,10 +24,10 @@ from twinlake.spark.delta_settings import user_metadata
 from twinlake.spark.dml.overwriting import all_files
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
-from twinlake.table.creation import clustering_domain, new_metadata
+from twinlake.table.catalog.publish import HOOKS
 from twinlake.table.detail import clustering_columns
-from twinlake.table.places import shared_store
-from twinlake.table.publishing import HOOKS
+from twinlake.table.operations.create import clustering_domain, new_metadata
+from twinlake.table.stores import shared_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

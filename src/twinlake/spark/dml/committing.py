@@ -14,7 +14,7 @@ from twinlake.schema import physical_path, render_path, walk_fields
 from twinlake.spark.files.target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
 from twinlake.storage import decode_path, store_config
-from twinlake.table.publishing import HOOKS
+from twinlake.table.catalog.publish import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -35,9 +35,9 @@ from twinlake.spark.rows.schema_fit import (
 )
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
-from twinlake.table.creation import clustering_domain, new_metadata
-from twinlake.table.places import shared_store, table_exists
-from twinlake.table.publishing import HOOKS
+from twinlake.table.catalog.publish import HOOKS
+from twinlake.table.operations.create import clustering_domain, new_metadata
+from twinlake.table.stores import shared_store, table_exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

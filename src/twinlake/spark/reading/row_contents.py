@@ -22,8 +22,8 @@ from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import java_class, quoted
 from twinlake.spark.worker_python import worker_errors
-from twinlake.table.canonical_locations import canonical_location, location_of_url
-from twinlake.table.twin_rows import content_of
+from twinlake.table.twin.canonical_locations import canonical_location, location_of_url
+from twinlake.table.twin.row_hash import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -30,7 +30,7 @@ from twinlake.schema import (
 )
 from twinlake.spark.rows.row_errors import raised_for_row, row_text
 from twinlake.spark.spark_types import from_spark, quoted
-from twinlake.table.dependents import CONSTRAINT_PREFIX
+from twinlake.table.operations.column_dependents import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

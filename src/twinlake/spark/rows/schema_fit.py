@@ -33,8 +33,8 @@ from twinlake.schema import (
     type_at,
     walk_types,
 )
-from twinlake.table.dependents import dependents
-from twinlake.table.mapping import mapped, with_known_mapping
+from twinlake.table.operations.column_dependents import dependents
+from twinlake.table.operations.column_mapping import mapped, with_known_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.schema import Array, ColumnMappingMode, Map, Struct, physical_schema
 from twinlake.storage import resolve
-from twinlake.table.rewriting import narrow_files
+from twinlake.table.operations.rewrite_files import narrow_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -124,7 +124,7 @@ class VacuumFiles(_Neutral):
 
     def run(self, bench: Bench) -> Told:
         """List, load, announce, delete, tell."""
-        from twinlake.table.vacuuming import Vacuum
+        from twinlake.table.operations.vacuum import Vacuum
 
         Vacuum(
             bench.load(),

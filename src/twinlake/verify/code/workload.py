@@ -160,7 +160,7 @@ def _made(
     layout: Layout, before: tuple[tuple[Statement, int], ...]
 ) -> tuple[MemoryStore, ActorClock]:
     """The table, made and used by the shipped code."""
-    from twinlake.table.creation import new_metadata
+    from twinlake.table.operations.create import new_metadata
 
     clock = ActorClock(_NOW - 60 * _DAY)
     runtime = Runtime(clock=clock, ids=RandomIds(1_000))

@@ -18,8 +18,8 @@ from twinlake.iceberg.derive.assumed_zone import GuessedZones
 from twinlake.iceberg.derive.table_layout import layout_of
 from twinlake.schema import physical_name
 from twinlake.schema.predicates import parse_predicate
-from twinlake.table.file_rows import FileRows
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.twin.file_rows import FileRows
+from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from tests.support.iceberg_faces import iceberg_rows, now_ms, twin
 from tests.support.log_tables import commit, info
 from twinlake.errors import CompatViolation
 from twinlake.iceberg import sync_table
-from twinlake.table.twin_checks import VersionCheck
-from twinlake.table.twin_report import Difference
+from twinlake.table.twin.report import Difference
+from twinlake.table.twin.version_check import VersionCheck
 
 if TYPE_CHECKING:
     from pathlib import Path

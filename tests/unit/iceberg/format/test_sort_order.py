@@ -14,7 +14,7 @@ from twinlake.iceberg import sync_table
 from twinlake.iceberg.format.sort_order import UNSORTED, sort_order
 from twinlake.schema import Struct, assign_mapping, parse_ddl
 from twinlake.table import Table
-from twinlake.table.creation import clustering_domain
+from twinlake.table.operations.create import clustering_domain
 
 
 def schema() -> Struct:

@@ -17,7 +17,7 @@ from twinlake.iceberg import face_version, keep_up, lag_of
 from twinlake.iceberg.sync.metadata_files import FaceFiles
 from twinlake.runtime import engine_for
 from twinlake.table.arguments import checked_arguments
-from twinlake.table.publishing import PUBLISH_PROPERTY, Published, follow, full_name, point
+from twinlake.table.catalog.publish import PUBLISH_PROPERTY, Published, follow, full_name, point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

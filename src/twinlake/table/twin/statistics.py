@@ -26,14 +26,14 @@ from twinlake.schema import (
     TIMESTAMP_NTZ,
     Decimal,
 )
-from twinlake.table.twin_report import Difference
+from twinlake.table.twin.report import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from twinlake.iceberg.format.schema import Leaf
     from twinlake.schema import DataType
-    from twinlake.table.twin_iceberg import IcebergFile
+    from twinlake.table.twin.iceberg_side import IcebergFile
 
 __all__ = ["Remark", "compare_statistics", "read_statistics"]
 

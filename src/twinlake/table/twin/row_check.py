@@ -14,10 +14,10 @@ from twinlake.errors import TwinlakeError
 from twinlake.iceberg.derive.table_layout import file_location
 from twinlake.protocol import partition_zone
 from twinlake.schema import render_path
-from twinlake.table.canonical_locations import canonical_location
-from twinlake.table.twin_formats import FooterCheck
-from twinlake.table.twin_report import Difference, Finding
-from twinlake.table.twin_rows import Content, DeltaContent, IcebergContent
+from twinlake.table.twin.canonical_locations import canonical_location
+from twinlake.table.twin.format_semantics import FooterCheck
+from twinlake.table.twin.report import Difference, Finding
+from twinlake.table.twin.row_hash import Content, DeltaContent, IcebergContent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.runtime import ContentReader, Executor, FileContent
     from twinlake.storage import Store
-    from twinlake.table.twin_iceberg import IcebergSide
+    from twinlake.table.twin.iceberg_side import IcebergSide
 
 __all__ = ["RowCheck", "SnapshotRows"]
 

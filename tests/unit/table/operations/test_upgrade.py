@@ -21,7 +21,7 @@ from twinlake.errors import Code, CompatViolation, ConflictError, UserError
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.runtime import Runtime, SystemClock
 from twinlake.schema import ColumnMappingMode, Struct, physical_name, walk_fields
-from twinlake.table.upgrading import upgrade_uniform
+from twinlake.table.operations.upgrade import upgrade_uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

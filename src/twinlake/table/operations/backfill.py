@@ -19,7 +19,7 @@ from twinlake.commit.readset import ReadSet
 from twinlake.errors import Code, ConflictError, UserError, how_to_set, how_to_unset
 from twinlake.log import CACHE
 from twinlake.storage import resolve
-from twinlake.table.publishing import HOOKS
+from twinlake.table.catalog.publish import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.table.file_rows import FileRows
-from twinlake.table.twin_formats import CharColumns
+from twinlake.table.twin.file_rows import FileRows
+from twinlake.table.twin.format_semantics import CharColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,7 +20,7 @@ from twinlake.compat.target_metadata import lays_out_alike
 from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.protocol import CLUSTERING_DOMAIN
 from twinlake.schema import check_schema
-from twinlake.table.survey import TAGGED_FROM
+from twinlake.table.operations.upgrade_input import TAGGED_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import Rewriter, Runtime
-    from twinlake.table.survey import FileSurvey
+    from twinlake.table.operations.upgrade_input import FileSurvey
 
 __all__ = ["UPGRADE_UNIFORM", "Conversion"]
 
@@ -134,7 +134,7 @@ class Conversion:
 
     def _rewritten(self, metadata: Metadata, *, stale: Iterable[str]) -> Outcome | None:
         """New files in the place of those that are stale or hide rows; nothing is committed."""
-        from twinlake.table.rewriting import rewrite
+        from twinlake.table.operations.rewrite_files import rewrite
 
         hidden = self._snapshot.counters.num_deletion_vectors and not self._goal.hides_rows
         chosen = frozenset(stale)
@@ -164,7 +164,7 @@ class Conversion:
         reads_table: bool = False,
         waived_rules: frozenset[str] = frozenset(),
     ) -> None:
-        from twinlake.table.rewriting import discard
+        from twinlake.table.operations.rewrite_files import discard
 
         domains = frozenset({CLUSTERING_DOMAIN})
         if outcome is None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.table.making import create
 from twinlake import Table
-from twinlake.table.places import shared_store
+from twinlake.table.stores import shared_store
 
 
 def test_a_relative_path_follows_the_working_directory(

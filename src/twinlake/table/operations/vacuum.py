@@ -20,7 +20,12 @@ from twinlake.errors import Code, StorageError, UserError
 from twinlake.log import CACHE, read_commit, removes_from, render_timestamp
 from twinlake.protocol import CLIENT_FEATURES, property_value
 from twinlake.schema import physical_name
-from twinlake.table.inventory import DeleteFiles, Inventory, delete_folders, list_table
+from twinlake.table.operations.file_inventory import (
+    DeleteFiles,
+    Inventory,
+    delete_folders,
+    list_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -222,7 +227,7 @@ class Vacuum:
         """
         from twinlake.compat import enabled_compats
         from twinlake.iceberg import face_version, keep_up
-        from twinlake.table.publishing import follow
+        from twinlake.table.catalog.publish import follow
 
         face = face_version(self._snapshot)
         if face is None:

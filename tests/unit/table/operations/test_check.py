@@ -17,7 +17,7 @@ from twinlake.compat import COMPATS
 from twinlake.errors import Code, UserError
 from twinlake.runtime import Runtime
 from twinlake.schema import physical_schema, to_arrow
-from twinlake.table import checking
+from twinlake.table.operations import check as checking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -16,17 +16,17 @@ from twinlake.iceberg.catalogs.file_io import pyiceberg_properties
 from twinlake.iceberg.derive.snapshot_id import recorded_id, snapshot_id, version_of
 from twinlake.log import load_snapshot, read_checksum, verify_checksum
 from twinlake.runtime import engine_for
-from twinlake.table.twin_checks import VersionCheck
-from twinlake.table.twin_iceberg import IcebergSide
-from twinlake.table.twin_report import Difference, Finding, TwinReport
-from twinlake.table.twin_row_check import RowCheck, SnapshotRows
+from twinlake.table.twin.iceberg_side import IcebergSide
+from twinlake.table.twin.report import Difference, Finding, TwinReport
+from twinlake.table.twin.row_check import RowCheck, SnapshotRows
+from twinlake.table.twin.version_check import VersionCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.log import Snapshot
     from twinlake.table.table import Table
-    from twinlake.table.twin_iceberg import IcebergVersion
+    from twinlake.table.twin.iceberg_side import IcebergVersion
 
 __all__ = ["verify_twin"]
 

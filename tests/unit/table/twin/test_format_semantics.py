@@ -18,7 +18,7 @@ from tests.unit.iceberg.sync.test_foreign_files import (
     without_ids,
     without_top_ids,
 )
-from tests.unit.table.test_verify_twin import face, in_metadata, kinds, rewrite_avro
+from tests.unit.table.twin.test_verify_twin import face, in_metadata, kinds, rewrite_avro
 from twinlake import Table
 from twinlake.errors import UserError
 from twinlake.iceberg import sync_table
@@ -33,10 +33,10 @@ from twinlake.schema import (
     nested_ids,
     physical_name,
 )
-from twinlake.table.canonical_locations import canonical_location, locations_listed_twice
-from twinlake.table.column_projection import projection_mismatches
-from twinlake.table.twin_report import Difference
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.twin.canonical_locations import canonical_location, locations_listed_twice
+from twinlake.table.twin.column_projection import projection_mismatches
+from twinlake.table.twin.report import Difference
+from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from twinlake.table.twin_report import TwinReport
+    from twinlake.table.twin.report import TwinReport
 
 SCHEMA = (
     "id INT, d DATE, t TIMESTAMP, n TIMESTAMP_NTZ, s STRUCT<x: INT, d: DATE>, l ARRAY<DATE>, "

@@ -16,7 +16,7 @@ from twinlake.errors import ConflictError, TwinlakeError, UnsupportedFeature, Us
 from twinlake.iceberg.catalogs.pointer import open_pointer
 from twinlake.log import CACHE
 from twinlake.table import Names, Table
-from twinlake.table.publishing import point
+from twinlake.table.catalog.publish import point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

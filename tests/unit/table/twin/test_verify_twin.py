@@ -23,8 +23,8 @@ from twinlake.iceberg.format.puffin import Blob, write_puffin
 from twinlake.log.deletion_vectors import encode_bitmap
 from twinlake.runtime import Runtime
 from twinlake.table import Table
-from twinlake.table.twin_report import Difference, TwinReport
-from twinlake.table.verify_twin import verify_twin
+from twinlake.table.twin.report import Difference, TwinReport
+from twinlake.table.twin.verify_twin import verify_twin
 
 SCHEMA = """id BIGINT, name STRING, price DECIMAL(20, 4), ratio DOUBLE, small FLOAT, day DATE,
 at TIMESTAMP, local TIMESTAMP_NTZ, ok BOOLEAN, raw BINARY, s STRUCT<a: INT, b: STRING>,

@@ -20,8 +20,8 @@ from twinlake.schema import (
     render_path,
 )
 from twinlake.schema.ddl import char_lengths
-from twinlake.table.column_projection import projection_mismatches
-from twinlake.table.twin_report import Difference
+from twinlake.table.twin.column_projection import projection_mismatches
+from twinlake.table.twin.report import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.runtime import Executor
     from twinlake.schema import ColumnPath, DataType, LegacyColumn, StructField
     from twinlake.storage import Store
-    from twinlake.table.twin_statistics import Remark
+    from twinlake.table.twin.statistics import Remark
 
 __all__ = ["CharColumns", "FooterCheck"]
 

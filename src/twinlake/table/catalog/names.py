@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, ConflictError, UserError, how_to_sync
 from twinlake.storage import Location, encode_path, parse_location
-from twinlake.table.catalog_file import VARIABLE, catalog_file
-from twinlake.table.naming import TableName, refuse_name, split_name
+from twinlake.table.catalog.catalog_file import VARIABLE, catalog_file
+from twinlake.table.catalog.table_name import TableName, refuse_name, split_name
 
 if TYPE_CHECKING:
     import os

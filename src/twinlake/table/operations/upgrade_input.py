@@ -15,7 +15,7 @@ from twinlake.compat.target_metadata import lays_out_alike
 from twinlake.compat.upgrade_plan import RULES_OF_VALUES
 from twinlake.log import load_snapshot, read_commit
 from twinlake.protocol import PROTECTION_PROPERTY, property_value
-from twinlake.table.traces import leaves_trace
+from twinlake.table.operations.feature_trace import leaves_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -39,7 +39,13 @@ from twinlake.schema import (
     field_id,
     render_schema,
 )
-from twinlake.table.staging import StagedLog, is_in_place, last_mark, put_in_place, remove_marks
+from twinlake.table.importing.staged_log import (
+    StagedLog,
+    is_in_place,
+    last_mark,
+    put_in_place,
+    remove_marks,
+)
 from twinlake.table.table import Table
 
 if TYPE_CHECKING:

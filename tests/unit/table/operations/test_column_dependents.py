@@ -12,7 +12,7 @@ from twinlake import Table
 from twinlake.errors import Code, UserError
 from twinlake.protocol import Metadata
 from twinlake.schema import parse_ddl, render_schema
-from twinlake.table.dependents import dependents
+from twinlake.table.operations.column_dependents import dependents
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 CHANGES: dict[str, Callable[[Table], Table]] = {

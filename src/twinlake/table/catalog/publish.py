@@ -18,8 +18,8 @@ from twinlake.iceberg import wants_sync
 from twinlake.iceberg.catalogs.pointer import open_pointer, overtaken
 from twinlake.iceberg.sync.metadata_files import FaceFiles, is_metadata_name
 from twinlake.storage import parse_location
-from twinlake.table.names import Names, default_catalog_path
-from twinlake.table.naming import split_name
+from twinlake.table.catalog.names import Names, default_catalog_path
+from twinlake.table.catalog.table_name import split_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

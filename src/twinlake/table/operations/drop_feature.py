@@ -32,7 +32,12 @@ from twinlake.log import (
 )
 from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
 from twinlake.schema import check_schema
-from twinlake.table.traces import files_in_the_way, holds_state, leaves_trace, v2_checkpoints
+from twinlake.table.operations.feature_trace import (
+    files_in_the_way,
+    holds_state,
+    leaves_trace,
+    v2_checkpoints,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -182,7 +187,7 @@ class FeatureDrop:
         return rewritten
 
     def _rewrite_once(self, rewriter: Rewriter) -> bool:
-        from twinlake.table.rewriting import narrow_files
+        from twinlake.table.operations.rewrite_files import narrow_files
 
         snapshot, widened = self._snapshot, self._plan.work is Work.REWRITE_WIDENED_FILES
         stale = narrow_files(snapshot, self._runtime) if widened else frozenset()
@@ -205,7 +210,7 @@ class FeatureDrop:
         metadata: Metadata | None = None,
     ) -> set[str]:
         """Rewrite files and commit that, with the metadata if it changes; returns the new paths."""
-        from twinlake.table.rewriting import discard, rewrite
+        from twinlake.table.operations.rewrite_files import discard, rewrite
 
         outcome = rewrite(
             self._snapshot,

@@ -39,9 +39,9 @@ from twinlake.errors import Code, CompatViolation, ConflictError, UserError, how
 from twinlake.log import CACHE
 from twinlake.protocol import Metadata
 from twinlake.runtime import engine_for
-from twinlake.table.checking import chosen_profile
-from twinlake.table.converting import UPGRADE_UNIFORM, Conversion
-from twinlake.table.survey import HistorySurvey, Surveyor
+from twinlake.table.operations.check import chosen_profile
+from twinlake.table.operations.convert_files import UPGRADE_UNIFORM, Conversion
+from twinlake.table.operations.upgrade_input import HistorySurvey, Surveyor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from twinlake.commit import Draft, HookWarning, PostCommitHook
     from twinlake.log import Snapshot
     from twinlake.runtime import Engine, Runtime
-    from twinlake.table.survey import FileSurvey
+    from twinlake.table.operations.upgrade_input import FileSurvey
 
 __all__ = ["Upgrade", "upgrade_goal", "upgrade_table", "upgrade_uniform"]
 
@@ -149,7 +149,7 @@ def upgrade_uniform(
     A table that finds its columns by id keeps doing so. Files that fit are not written again: they
     are committed again with the tag that says so.
     """
-    from twinlake.table.publishing import HOOKS
+    from twinlake.table.catalog.publish import HOOKS
 
     current = table.refresh()
     refused = _uniform_refusal(current, version)
@@ -360,7 +360,7 @@ class Upgrade:
         )
 
     def _drop(self, step: Step) -> None:
-        from twinlake.table.dropping import FeatureDrop
+        from twinlake.table.operations.drop_feature import FeatureDrop
 
         drop = FeatureDrop(
             self.snapshot,
@@ -375,7 +375,7 @@ class Upgrade:
         self.warnings += drop.warnings
 
     def _promise(self, _: Step) -> None:
-        from twinlake.table.backfilling import backfill_row_ids, wants_backfill
+        from twinlake.table.operations.backfill import backfill_row_ids, wants_backfill
 
         after = promised(self.snapshot.metadata, self._goal)
         if wants_backfill(self.snapshot, after):

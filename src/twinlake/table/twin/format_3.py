@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import find_row_tracking
-from twinlake.table.twin_report import Difference
+from twinlake.table.twin.report import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from twinlake.actions import AddFile
     from twinlake.log import Snapshot
-    from twinlake.table.twin_iceberg import IcebergFile, IcebergVector
-    from twinlake.table.twin_statistics import Remark
+    from twinlake.table.twin.iceberg_side import IcebergFile, IcebergVector
+    from twinlake.table.twin.statistics import Remark
 
 __all__ = ["compare_lineage", "compare_next_row_id", "compare_vectors"]
 

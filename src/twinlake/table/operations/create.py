@@ -25,7 +25,7 @@ from twinlake.schema import (
     resolve_path,
     type_at,
 )
-from twinlake.table.mapping import mapped, refuse_kept_properties, with_mapping_of
+from twinlake.table.operations.column_mapping import mapped, refuse_kept_properties, with_mapping_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -21,10 +21,10 @@ from twinlake.schema import (
     parse_partition_value,
     physical_name,
 )
-from twinlake.table.canonical_locations import locations_listed_twice
-from twinlake.table.twin_format_3 import compare_lineage, compare_next_row_id, compare_vectors
-from twinlake.table.twin_report import Difference, Finding
-from twinlake.table.twin_statistics import compare_statistics, read_statistics
+from twinlake.table.twin.canonical_locations import locations_listed_twice
+from twinlake.table.twin.format_3 import compare_lineage, compare_next_row_id, compare_vectors
+from twinlake.table.twin.report import Difference, Finding
+from twinlake.table.twin.statistics import compare_statistics, read_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile
     from twinlake.log import Snapshot
     from twinlake.schema import DataType
-    from twinlake.table.twin_iceberg import IcebergFile, IcebergManifest, IcebergVersion
+    from twinlake.table.twin.iceberg_side import IcebergFile, IcebergManifest, IcebergVersion
 
 __all__ = ["VersionCheck"]
 

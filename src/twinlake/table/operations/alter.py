@@ -28,13 +28,13 @@ from twinlake.schema import (
     type_to_json,
     widen_column,
 )
-from twinlake.table.dependents import (
+from twinlake.table.operations.column_dependents import (
     CONSTRAINT_PREFIX,
     dropped_from_statistics,
     refuse_dependents,
     renamed_in_statistics,
 )
-from twinlake.table.mapping import refuse_kept_properties
+from twinlake.table.operations.column_mapping import refuse_kept_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,0 +1,1 @@
+"""Names of tables: the catalog file, and publishing the Iceberg side under a name."""

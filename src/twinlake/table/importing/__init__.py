@@ -1,0 +1,1 @@
+"""Iceberg tables that become twinlake tables in place."""
