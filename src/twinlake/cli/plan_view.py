@@ -18,7 +18,7 @@ _LIMIT = 10
 
 def plan_blocks(plan: Plan, *, report: bool = False) -> list[Block]:
     """Where the plan stands, its steps, and what to know before; ``report`` adds the rules."""
-    from twinlake.compat.plan_rendering import step_lines
+    from twinlake.compat.upgrade.plan_text import step_lines
 
     blocks: list[Block] = [Prose(plan.verdict)]
     if plan.refused:

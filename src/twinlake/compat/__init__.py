@@ -1,7 +1,13 @@
 """IcebergCompat and IcebergWriterCompat: rules, reports, fixes. Pure."""
 
-from twinlake.compat.compats import COMPATS, VERSION_TAG, Compat, enabled_compats, find_compat
-from twinlake.compat.enabling import (
+from twinlake.compat.compat_feature import (
+    COMPATS,
+    VERSION_TAG,
+    Compat,
+    enabled_compats,
+    find_compat,
+)
+from twinlake.compat.enablement import (
     COMPAT_KEYS,
     UNIFORM_KEY,
     completed,
@@ -11,9 +17,14 @@ from twinlake.compat.enabling import (
     needs_nested_ids,
     refuse_bare_uniform,
 )
-from twinlake.compat.judging import judge, refusal, rules_of
-from twinlake.compat.plan import Plan
-from twinlake.compat.plan_values import (
+from twinlake.compat.evaluation import judge, refusal, rules_of
+from twinlake.compat.registry.all_rules import NOT_RULES, RULES
+from twinlake.compat.report import Report
+from twinlake.compat.rule import PROFILE_KEY, Profile, Rule, Scope, Violation, profile_of
+from twinlake.compat.subject import FileFooter, State, Subject
+from twinlake.compat.upgrade.plan import Plan
+from twinlake.compat.upgrade.planner import plan_upgrade
+from twinlake.compat.upgrade.step import (
     Cost,
     FileFacts,
     Goal,
@@ -23,11 +34,6 @@ from twinlake.compat.plan_values import (
     StepState,
     UpgradeMode,
 )
-from twinlake.compat.registry import NOT_RULES, RULES
-from twinlake.compat.report import Report
-from twinlake.compat.rule import PROFILE_KEY, Profile, Rule, Scope, Violation, profile_of
-from twinlake.compat.subject import FileFooter, State, Subject
-from twinlake.compat.upgrade_plan import plan_upgrade
 
 __all__ = [
     "COMPATS",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from twinlake.compat.registry import RULES
-from twinlake.compat.rendering import SHOWN, Group, render_html, render_text
+from twinlake.compat.registry.all_rules import RULES
+from twinlake.compat.report_text import SHOWN, Group, render_html, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

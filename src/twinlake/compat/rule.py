@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from twinlake.compat.compats import Compat
+    from twinlake.compat.compat_feature import Compat
     from twinlake.compat.subject import Subject
     from twinlake.protocol import Metadata
 

@@ -12,8 +12,9 @@ from unittest.mock import patch
 
 from tests.unit.compat.rule_cases import CASES, TOLD_ONCE
 from tests.unit.compat.rule_tables import PREFIXES, RuleCase
-from twinlake.compat import Profile, Rule, judge, judging
-from twinlake.compat.registry import RULES
+from twinlake.compat import Profile, Rule, judge
+from twinlake.compat import evaluation as judging
+from twinlake.compat.registry.all_rules import RULES
 from twinlake.compat.rule import Case, Check, Finding
 
 __all__ = ["Mutant", "mutants", "survivors"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from twinlake.compat import RULES, Profile, Report, Scope, Violation
-from twinlake.compat.rendering import SHOWN
 from twinlake.compat.report import groups, summary
+from twinlake.compat.report_text import SHOWN
 
 FIRST, SECOND = (rule for rule in RULES if rule.id in ("IWC1-05", "IWC1-06"))
 

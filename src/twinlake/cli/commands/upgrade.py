@@ -111,7 +111,7 @@ def _carried_out(table: Table, plan: Plan, target: str, asked: dict[str, Any]) -
 
 
 def _said(plan: Plan, *, dry_run: bool) -> str:
-    from twinlake.compat.plan_rendering import moment_text
+    from twinlake.compat.upgrade.plan_text import moment_text
 
     if plan.refused:
         return "Nothing was done."

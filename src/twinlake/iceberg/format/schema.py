@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.compat.schema_rules import collations_of
+from twinlake.compat.rules.schema import collations_of
 from twinlake.errors import Code, CompatViolation, CorruptTable, listed
 from twinlake.iceberg.format.content_id import content_id
 from twinlake.iceberg.format.default_value import write_default

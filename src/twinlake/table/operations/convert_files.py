@@ -14,9 +14,9 @@ import msgspec
 from twinlake.actions import clustering_action, find_clustering
 from twinlake.commit import Operation, OperationName
 from twinlake.compat import VERSION_TAG
-from twinlake.compat.rekeying import renaming
-from twinlake.compat.stages import as_written, converted
-from twinlake.compat.target_metadata import lays_out_alike
+from twinlake.compat.upgrade.physical_names import renaming
+from twinlake.compat.upgrade.step_metadata import as_written, converted
+from twinlake.compat.upgrade.target_metadata import lays_out_alike
 from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.protocol import CLUSTERING_DOMAIN
 from twinlake.schema import check_schema
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twinlake.actions import Action, AddFile
     from twinlake.commit.plans import Outcome
     from twinlake.compat import Goal
-    from twinlake.compat.rekeying import Renaming
+    from twinlake.compat.upgrade.physical_names import Renaming
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import Rewriter, Runtime

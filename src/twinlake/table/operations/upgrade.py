@@ -32,9 +32,9 @@ from twinlake.compat import (
     find_compat,
     plan_upgrade,
 )
-from twinlake.compat.stages import promised, switched, with_uniform
-from twinlake.compat.target_metadata import BURDENS
-from twinlake.compat.upgrade_plan import ONLY_AT_CREATION
+from twinlake.compat.upgrade.planner import ONLY_AT_CREATION
+from twinlake.compat.upgrade.step_metadata import promised, switched, with_uniform
+from twinlake.compat.upgrade.target_metadata import BURDENS
 from twinlake.errors import Code, CompatViolation, ConflictError, UserError, how_to_upgrade, listed
 from twinlake.log import CACHE
 from twinlake.protocol import Metadata

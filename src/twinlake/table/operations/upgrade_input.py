@@ -9,10 +9,10 @@ from msgspec import structs
 
 from twinlake.commit.footers import file_footers
 from twinlake.compat import VERSION_TAG, FileFacts, HistoryFacts, Scope, State, Subject, judge
-from twinlake.compat.rekeying import id_misfits
-from twinlake.compat.stages import as_written, converted, switched
-from twinlake.compat.target_metadata import lays_out_alike
-from twinlake.compat.upgrade_plan import RULES_OF_VALUES
+from twinlake.compat.upgrade.physical_names import id_misfits
+from twinlake.compat.upgrade.planner import RULES_OF_VALUES
+from twinlake.compat.upgrade.step_metadata import as_written, converted, switched
+from twinlake.compat.upgrade.target_metadata import lays_out_alike
 from twinlake.log import load_snapshot, read_commit
 from twinlake.protocol import PROTECTION_PROPERTY, property_value
 from twinlake.table.operations.feature_trace import leaves_trace

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from twinlake.compat.compats import COMPATS
+from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.compat.compats import Compat
+    from twinlake.compat.compat_feature import Compat
     from twinlake.compat.rule import Violation
 
 __all__ = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
-from twinlake.compat.facts import schema_facts
+from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
+from twinlake.compat.rules.schema_index import schema_facts
 from twinlake.errors import how_to_drop_feature
 from twinlake.protocol import find_feature
 from twinlake.schema import CURRENT_DEFAULT_KEY, render_path

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.facts import schema_facts
-from twinlake.compat.file_rules import row_count
-from twinlake.compat.partition_bounds import contradicts
 from twinlake.compat.rule import Finding
+from twinlake.compat.rules.file import row_count
+from twinlake.compat.rules.partition_bounds import contradicts
+from twinlake.compat.rules.schema_index import schema_facts
 from twinlake.schema import (
     Array,
     ColumnPath,

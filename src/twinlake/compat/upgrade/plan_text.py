@@ -7,12 +7,12 @@ import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.plan_values import StepState
+from twinlake.compat.upgrade.step import StepState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from twinlake.compat.plan_values import Cost, Step
+    from twinlake.compat.upgrade.step import Cost, Step
 
 __all__ = ["cost_text", "moment_text", "render_html", "render_text", "step_lines"]
 

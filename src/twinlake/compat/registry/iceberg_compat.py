@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinlake.compat import change_rules as change
-from twinlake.compat import file_rules as files
-from twinlake.compat import footer_rules as footers
-from twinlake.compat import kernel_reading as kernel
-from twinlake.compat import property_rules as properties
-from twinlake.compat import protocol_rules as protocol
-from twinlake.compat import schema_rules as schema
-from twinlake.compat import spark_reading as spark
-from twinlake.compat.rows import KERNEL, SPARK, SPEC, rows
+from twinlake.compat.profiles import kernel, spark
+from twinlake.compat.registry.rule_group import KERNEL, SPARK, SPEC, rows
 from twinlake.compat.rule import Rule, Scope
+from twinlake.compat.rules import change, protocol, schema
+from twinlake.compat.rules import file as files
+from twinlake.compat.rules import footer as footers
+from twinlake.compat.rules import property as properties
 from twinlake.errors import (
     how_to_add_feature,
     how_to_drop_feature,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.base_rows import BASE_ROWS
-from twinlake.compat.writer_rows import WRITER_ROWS
+from twinlake.compat.registry.iceberg_compat import BASE_ROWS
+from twinlake.compat.registry.iceberg_writer_compat import WRITER_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

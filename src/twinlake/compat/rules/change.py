@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
-from twinlake.compat.facts import schema_facts
-from twinlake.compat.map_keys import key_changes
-from twinlake.compat.property_rules import ROW_TRACKING_KEY
+from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
+from twinlake.compat.rules.map_key import key_changes
+from twinlake.compat.rules.property import ROW_TRACKING_KEY
+from twinlake.compat.rules.schema_index import schema_facts
 from twinlake.schema import render_path
 
 if TYPE_CHECKING:

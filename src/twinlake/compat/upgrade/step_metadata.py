@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
-from twinlake.compat.enabling import UNIFORM_KEY, is_uniform
+from twinlake.compat.compat_feature import COMPATS
+from twinlake.compat.enablement import UNIFORM_KEY, is_uniform
 from twinlake.compat.rule import PROFILE_KEY, Profile
-from twinlake.compat.target_metadata import (
+from twinlake.compat.upgrade.target_metadata import (
     mapped_by_id,
     mapped_by_name,
     unburdened,
@@ -23,7 +23,7 @@ from twinlake.compat.target_metadata import (
 from twinlake.protocol import strip_steering
 
 if TYPE_CHECKING:
-    from twinlake.compat.plan_values import Goal
+    from twinlake.compat.upgrade.step import Goal
     from twinlake.protocol import Metadata
 
 __all__ = [

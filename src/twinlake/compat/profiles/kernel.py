@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
-from twinlake.compat.facts import schema_facts
-from twinlake.compat.java_literals import is_java_literal_of
-from twinlake.compat.map_keys import matched_fields
-from twinlake.compat.property_rules import (
+from twinlake.compat.compat_feature import COMPATS
+from twinlake.compat.profiles.java_literal import is_java_literal_of
+from twinlake.compat.rule import Finding
+from twinlake.compat.rules.map_key import matched_fields
+from twinlake.compat.rules.property import (
     ROW_TRACKING,
     ROW_TRACKING_KEY,
     mode_finding,
     property_finding,
 )
-from twinlake.compat.protocol_rules import ALLOWED, COLUMN_MAPPING, DELETION_VECTORS
-from twinlake.compat.rule import Finding
-from twinlake.compat.schema_rules import (
+from twinlake.compat.rules.protocol import ALLOWED, COLUMN_MAPPING, DELETION_VECTORS
+from twinlake.compat.rules.schema import (
     bad_defaults,
     collated_columns,
     is_outside,
@@ -30,6 +29,7 @@ from twinlake.compat.schema_rules import (
     types_outside,
     unsuitable_changes,
 )
+from twinlake.compat.rules.schema_index import schema_facts
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
     ID_KEY,
@@ -50,8 +50,8 @@ from twinlake.schema import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from twinlake.compat.facts import FieldFact
     from twinlake.compat.rule import Case, Check
+    from twinlake.compat.rules.schema_index import FieldFact
     from twinlake.protocol import Protocol
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS, enabled_compats
+from twinlake.compat.compat_feature import COMPATS, enabled_compats
 from twinlake.compat.rule import PROFILE_KEY, Profile
 from twinlake.errors import Code, CompatViolation, UserError
 

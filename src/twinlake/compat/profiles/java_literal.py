@@ -12,7 +12,7 @@ import re
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.default_literals import INTEGER_BITS
+from twinlake.compat.rules.default_literal import INTEGER_BITS
 from twinlake.schema import (
     BINARY,
     BOOLEAN,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.compat.plan_rendering import moment_text, render_html, render_text
-from twinlake.compat.plan_values import StepState
+from twinlake.compat.upgrade.plan_text import moment_text, render_html, render_text
+from twinlake.compat.upgrade.step import StepState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from twinlake.compat.plan_values import Goal, Step
     from twinlake.compat.report import Report
     from twinlake.compat.rule import Violation
+    from twinlake.compat.upgrade.step import Goal, Step
 
 __all__ = ["Plan"]
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS, enabled_compats
-from twinlake.compat.judging import judge
-from twinlake.compat.plan import Plan
-from twinlake.compat.plan_values import (
+from twinlake.compat.compat_feature import COMPATS, enabled_compats
+from twinlake.compat.evaluation import judge
+from twinlake.compat.rule import Profile, Scope
+from twinlake.compat.subject import State, Subject
+from twinlake.compat.upgrade.plan import Plan
+from twinlake.compat.upgrade.step import (
     Cost,
     FileFacts,
     HistoryFacts,
@@ -22,20 +24,24 @@ from twinlake.compat.plan_values import (
     StepKind,
     StepState,
 )
-from twinlake.compat.rule import Profile, Scope
-from twinlake.compat.stages import converted, promised, stripped, switched, with_uniform
-from twinlake.compat.step_wording import convert_text, drop_text, purge_text, switch_text
-from twinlake.compat.subject import State, Subject
-from twinlake.compat.target_metadata import lays_out_alike
+from twinlake.compat.upgrade.step_metadata import (
+    converted,
+    promised,
+    stripped,
+    switched,
+    with_uniform,
+)
+from twinlake.compat.upgrade.step_text import convert_text, drop_text, purge_text, switch_text
+from twinlake.compat.upgrade.target_metadata import lays_out_alike
 from twinlake.errors import UserError
 from twinlake.protocol import FEATURES, plan_drop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.compat.plan_values import Goal
     from twinlake.compat.report import Report
     from twinlake.compat.rule import Violation
+    from twinlake.compat.upgrade.step import Goal
     from twinlake.protocol import Metadata
 
 __all__ = ["ONLY_AT_CREATION", "RULES_OF_VALUES", "plan_upgrade", "report_on"]

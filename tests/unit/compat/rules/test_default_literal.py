@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinlake.compat.default_literals import is_literal_of
+from twinlake.compat.rules.default_literal import is_literal_of
 from twinlake.schema import (
     BINARY,
     BOOLEAN,

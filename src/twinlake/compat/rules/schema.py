@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.compat.default_literals import is_literal_of
-from twinlake.compat.facts import IDENTITY_KEYS, schema_facts
 from twinlake.compat.rule import Finding
+from twinlake.compat.rules.default_literal import is_literal_of
+from twinlake.compat.rules.schema_index import IDENTITY_KEYS, schema_facts
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     COLLATIONS_KEY,
@@ -35,8 +35,8 @@ from twinlake.schema import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from twinlake.compat.facts import FieldFact
     from twinlake.compat.rule import Case, Check
+    from twinlake.compat.rules.schema_index import FieldFact
     from twinlake.schema import TypeChange
 
 __all__ = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinlake.compat.property_rules import mode_finding
-from twinlake.compat.protocol_rules import DELETION_VECTORS, DELETION_VECTORS_KEY
 from twinlake.compat.rule import Finding
+from twinlake.compat.rules.property import mode_finding
+from twinlake.compat.rules.protocol import DELETION_VECTORS, DELETION_VECTORS_KEY
 from twinlake.schema import MODE_KEY
 
 if TYPE_CHECKING:

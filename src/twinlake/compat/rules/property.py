@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
+from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
 from twinlake.errors import how_to_drop_constraint
 from twinlake.protocol import constraint_names

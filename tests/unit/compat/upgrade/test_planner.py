@@ -22,9 +22,9 @@ from twinlake.compat import (
     Violation,
     plan_upgrade,
 )
-from twinlake.compat.rekeying import id_misfits, renaming
-from twinlake.compat.stages import converted, promised, stripped, switched
-from twinlake.compat.target_metadata import (
+from twinlake.compat.upgrade.physical_names import id_misfits, renaming
+from twinlake.compat.upgrade.step_metadata import converted, promised, stripped, switched
+from twinlake.compat.upgrade.target_metadata import (
     mapped_by_id,
     mapped_by_name,
     narrow_columns,

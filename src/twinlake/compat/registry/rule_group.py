@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
+from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Check, Profile, Rule, Scope
 
 if TYPE_CHECKING:

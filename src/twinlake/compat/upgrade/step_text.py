@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.target_metadata import char_columns, lays_out_alike, narrow_columns
+from twinlake.compat.upgrade.target_metadata import char_columns, lays_out_alike, narrow_columns
 from twinlake.schema import ColumnMappingMode, render_path, walk_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.compat.plan_values import Cost, Goal
+    from twinlake.compat.upgrade.step import Cost, Goal
     from twinlake.protocol import Metadata
 
 __all__ = ["convert_text", "drop_text", "purge_text", "switch_text"]

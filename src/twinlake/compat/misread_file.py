@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import enabled_compats
-from twinlake.compat.judging import judge
+from twinlake.compat.compat_feature import enabled_compats
+from twinlake.compat.evaluation import judge
 from twinlake.compat.rule import Profile, Scope
 from twinlake.compat.subject import Subject
 from twinlake.schema import walk_nodes

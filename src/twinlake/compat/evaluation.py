@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.compats import COMPATS
-from twinlake.compat.registry import RULES
+from twinlake.compat.compat_feature import COMPATS
+from twinlake.compat.registry.all_rules import RULES
 from twinlake.compat.report import Report
 from twinlake.compat.rule import Case, Profile, Scope
 from twinlake.errors import Code, CompatViolation, listed
@@ -13,7 +13,7 @@ from twinlake.errors import Code, CompatViolation, listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from twinlake.compat.compats import Compat
+    from twinlake.compat.compat_feature import Compat
     from twinlake.compat.rule import Rule, Violation
     from twinlake.compat.subject import Subject
 

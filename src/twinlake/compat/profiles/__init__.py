@@ -1,0 +1,1 @@
+"""The same rules as other implementations check them: Delta Spark and the Java kernel."""
