@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 OUR_MODULES = (
     *LISTING_MODULES,
     "twinlake.commit.row_tracking",
-    "twinlake.log.checkpoint_columns",
-    "twinlake.log.checkpoint_write",
+    "twinlake.log.checkpoint.columns",
+    "twinlake.log.checkpoint.writer",
     "twinlake.log.checksum",
 )
 INTERVAL = "delta.checkpointInterval"

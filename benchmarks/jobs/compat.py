@@ -68,7 +68,7 @@ class Rules:
 class Ours:
     """``check(files=True)``: every rule, every file."""
 
-    modules = (*OUR_MODULES, "twinlake.table.operations.check", "twinlake.log.footer_nodes")
+    modules = (*OUR_MODULES, "twinlake.table.operations.check", "twinlake.log.footer.nodes")
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.path: str = spec["path"]

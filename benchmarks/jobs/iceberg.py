@@ -30,7 +30,7 @@ OUR_MODULES = (
     *COMMIT_MODULES,
     "fastavro",
     "twinlake.iceberg",
-    "twinlake.log.footer_nodes",
+    "twinlake.log.footer.nodes",
     "twinlake.table.iceberg_view",
 )
 #: As many as Iceberg keeps unless it is told otherwise.

@@ -15,9 +15,9 @@ OUR_MODULES = (
     "pyarrow.parquet",
     # Arrow looks for it when it first makes an array of Python values.
     "dateutil.relativedelta",
-    "twinlake.log.checkpoint_read",
+    "twinlake.log.checkpoint.reader",
     "twinlake.log.decoding",
-    "twinlake.log.lean",
+    "twinlake.log.typed_files",
     "twinlake.log.reconcile",
 )
 

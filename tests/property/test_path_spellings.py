@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.log_tables import V1_PROTOCOL, add, commit, info, metadata, remove
 from twinlake.log import load_snapshot, update_snapshot, write_checkpoint
-from twinlake.log.canonical_paths import CanonicalPaths
+from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.storage import MemoryStore
 
 FILES = ("a.parquet", "x/b.parquet", "x/y/c c.parquet", "at=1 00%3A00/d.parquet")

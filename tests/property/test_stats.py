@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from twinlake.log.stats import StatsShape
+from twinlake.log.stats.parsed import StatsShape
 from twinlake.schema import parse_ddl
 
 SHAPE = StatsShape(

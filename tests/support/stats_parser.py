@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from twinlake.log.stats import StatsShape
+from twinlake.log.stats.parsed import StatsShape
 from twinlake.schema import parse_ddl
 
 __all__ = ["StatsParser"]

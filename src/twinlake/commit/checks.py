@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import FileKey, Metadata
     from twinlake.commit.change import Change
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
 
 __all__ = ["CHECKS", "CommitCheck", "Draft", "Violation", "run_checks"]
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from twinlake.commit.change import Body
     from twinlake.commit.checks import CommitCheck
     from twinlake.commit.operation import Operation
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
 
@@ -371,7 +371,7 @@ class Transaction:
         summary = change.summary
         if self._options.trusted_files or not summary.has_files:
             return None
-        from twinlake.log.canonical_paths import CanonicalPaths
+        from twinlake.log.paths.canonical import CanonicalPaths
 
         usual = CanonicalPaths.are_usual(summary.added_paths | summary.removed_paths)
         return None if usual else CanonicalPaths.of(self._store.url)

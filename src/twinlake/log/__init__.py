@@ -21,9 +21,8 @@ from twinlake.log.names import commit_key
 from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
 
 if TYPE_CHECKING:
-    from twinlake.log.batch_stats import BatchStats
-    from twinlake.log.checkpoint_read import is_v2_checkpoint
-    from twinlake.log.checkpoint_write import CheckpointKind, checkpoint_kind, write_checkpoint
+    from twinlake.log.checkpoint.reader import is_v2_checkpoint
+    from twinlake.log.checkpoint.writer import CheckpointKind, checkpoint_kind, write_checkpoint
     from twinlake.log.checksum import (
         VersionChecksum,
         check_checksum,
@@ -36,10 +35,11 @@ if TYPE_CHECKING:
     from twinlake.log.columns import adds_from, removes_from
     from twinlake.log.commit_history import CommitRecord, history, readable_commits, version_at
     from twinlake.log.compaction import write_compaction
-    from twinlake.log.footer_nodes import FooterNodes, read_nodes
-    from twinlake.log.footer_stats import Footer, read_footer, stats_json
-    from twinlake.log.parquet_footer import footer_bytes
-    from twinlake.log.stats_columns import StatsColumn, StatsColumns
+    from twinlake.log.footer.nodes import FooterNodes, read_nodes
+    from twinlake.log.footer.stats import Footer, read_footer, stats_json
+    from twinlake.log.footer.thrift import footer_bytes
+    from twinlake.log.stats.batch import BatchStats
+    from twinlake.log.stats.columns import StatsColumn, StatsColumns
     from twinlake.log.timestamps import parse_timestamp, render_timestamp
 
 __all__ = [
@@ -92,9 +92,9 @@ if not TYPE_CHECKING:  # what needs pyarrow
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "twinlake.log.batch_stats": ("BatchStats",),
-            "twinlake.log.checkpoint_read": ("is_v2_checkpoint",),
-            "twinlake.log.checkpoint_write": (
+            "twinlake.log.stats.batch": ("BatchStats",),
+            "twinlake.log.checkpoint.reader": ("is_v2_checkpoint",),
+            "twinlake.log.checkpoint.writer": (
                 "CheckpointKind",
                 "checkpoint_kind",
                 "write_checkpoint",
@@ -123,17 +123,17 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "version_at",
             ),
             "twinlake.log.compaction": ("write_compaction",),
-            "twinlake.log.footer_nodes": (
+            "twinlake.log.footer.nodes": (
                 "FooterNodes",
                 "read_nodes",
             ),
-            "twinlake.log.footer_stats": (
+            "twinlake.log.footer.stats": (
                 "Footer",
                 "read_footer",
                 "stats_json",
             ),
-            "twinlake.log.parquet_footer": ("footer_bytes",),
-            "twinlake.log.stats_columns": (
+            "twinlake.log.footer.thrift": ("footer_bytes",),
+            "twinlake.log.stats.columns": (
                 "StatsColumn",
                 "StatsColumns",
             ),

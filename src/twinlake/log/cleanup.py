@@ -204,7 +204,7 @@ def _unusable(store: Store, files: list[LogFile], cutoff: int | None) -> frozens
 
 def _is_readable(store: Store, checkpoint: Checkpoint) -> bool:
     # Footers and state, and that sidecars are there: enough to trust it, cheap for any size.
-    from twinlake.log.checkpoint_read import read_sidecars
+    from twinlake.log.checkpoint.reader import read_sidecars
 
     try:
         sidecars = read_sidecars(store, checkpoint)
@@ -220,7 +220,7 @@ def _with_sidecars(
 
     Young ones stay: their checkpoint may be about to be written.
     """
-    from twinlake.log.checkpoint_read import read_sidecars
+    from twinlake.log.checkpoint.reader import read_sidecars
 
     old = [
         item.key

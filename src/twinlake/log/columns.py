@@ -16,7 +16,7 @@ from twinlake.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
 
 __all__ = [
     "ADD_SCHEMA",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from twinlake.actions import FileKey
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.storage import Store
 
 __all__ = ["compact_lines", "write_compaction"]
@@ -105,7 +105,7 @@ def compact_lines(commits: list[tuple[str, bytes]], root: str) -> bytes:
     >>> compact_lines(commits, "file:///lake/t") == body + bytes([10])
     True
     """
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
 
     state = _Reconciled(CanonicalPaths.of(root))
     for source, data in commits:

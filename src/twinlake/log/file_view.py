@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.errors import Code, CorruptTable, how_to_restore
-from twinlake.log.stats import StatsShape
+from twinlake.log.stats.parsed import StatsShape
 from twinlake.protocol import partition_zone
 from twinlake.schema import Struct, partition_array, physical_name, physical_schema
 

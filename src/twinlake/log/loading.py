@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from twinlake.actions import Action, DomainMetadata, SetTransaction
-    from twinlake.log.checkpoint_read import CheckpointState
+    from twinlake.log.checkpoint.reader import CheckpointState
     from twinlake.log.decoding import CommitColumns
     from twinlake.log.reconcile import FileState, Reconciled
     from twinlake.storage import Store
@@ -60,7 +60,7 @@ def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
 
 
 def _load(store: Store, segment: LogSegment) -> Snapshot:
-    from twinlake.log.checkpoint_read import CheckpointState, read_checkpoint
+    from twinlake.log.checkpoint.reader import CheckpointState, read_checkpoint
     from twinlake.log.checksum import stated_counters
 
     base = (
@@ -109,8 +109,8 @@ def _state(
         return FileState.of(Reconciled.empty, Reconciled.empty, store.url, commits)
 
     def load(*, lean: bool) -> Reconciled:
-        from twinlake.log.checkpoint_read import read_files
-        from twinlake.log.lean import LeanFiles
+        from twinlake.log.checkpoint.reader import read_files
+        from twinlake.log.typed_files import LeanFiles
 
         make = LeanFiles(metadata).batch if lean else None
         try:
@@ -159,9 +159,9 @@ def _read_compaction(store: Store, file: LogFile) -> CommitColumns | None:
     """What a compaction file says; None if it cannot be trusted, and its commits are to be read."""
     import pyarrow as pa
 
-    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
     from twinlake.log.decoding import decode_commit
+    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.log.reconcile import check_reconciled
 
     try:
@@ -214,7 +214,7 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
 
 def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
     """The snapshot of version 0 from its own commit; nothing is read."""
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.log.reconcile import FileState, Reconciled
 
     protocol, metadata = check_complete(

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from twinlake.actions import AddFile, RemoveFile
 from twinlake.errors import Code, CorruptTable
-from twinlake.log.canonical_paths import CanonicalPaths
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA, add_batch, file_keys, remove_batch
 from twinlake.log.decoding import CommitColumns
-from twinlake.log.path_columns import are_keys
+from twinlake.log.paths.canonical import CanonicalPaths
+from twinlake.log.paths.columns import are_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

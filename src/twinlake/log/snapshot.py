@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from twinlake.log.canonical_paths import CanonicalPaths
     from twinlake.log.listing import Checkpoint
+    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.log.reconcile import FileState
     from twinlake.schema import Struct
     from twinlake.schema.predicates import Expr
@@ -98,7 +98,7 @@ class Snapshot:
     @property
     def paths(self) -> CanonicalPaths:
         """The canonical forms of the paths in this table's log."""
-        from twinlake.log.canonical_paths import CanonicalPaths
+        from twinlake.log.paths.canonical import CanonicalPaths
 
         return CanonicalPaths.of(self.store.url)
 
@@ -224,8 +224,8 @@ class Snapshot:
     @cached_property
     def _view(self) -> pa.Table:
         from twinlake.log.file_view import view_files
-        from twinlake.log.lean import LeanFiles
-        from twinlake.log.path_check import check_paths
+        from twinlake.log.paths.check import check_paths
+        from twinlake.log.typed_files import LeanFiles
 
         files = self.state.lean(LeanFiles(self.metadata))
         adds = files.adds
@@ -242,8 +242,8 @@ class Snapshot:
     def adds(self, where: str | Expr | None = None) -> Iterator[AddFile]:
         """The live files as actions, as they would be committed again."""
         from twinlake.log.columns import adds_from
-        from twinlake.log.path_check import check_paths
-        from twinlake.log.stats import with_json_stats
+        from twinlake.log.paths.check import check_paths
+        from twinlake.log.stats.parsed import with_json_stats
 
         raw = self.add_files()
         check_paths(raw["path"], canonical=self.state.raw().canonical)
@@ -263,7 +263,7 @@ class Snapshot:
         import pyarrow.compute as pc
 
         from twinlake.log.columns import adds_from
-        from twinlake.log.stats import with_json_stats
+        from twinlake.log.stats.parsed import with_json_stats
 
         wanted = pa.array(list(paths), pa.string())
         raw = self.add_files()
@@ -342,7 +342,7 @@ class Snapshot:
         if self.state.is_raw_loaded:
             return self.add_files()
         if "_view" in self.__dict__:
-            from twinlake.log.lean import LeanFiles
+            from twinlake.log.typed_files import LeanFiles
 
             return self.state.lean(LeanFiles(self.metadata)).adds
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from twinlake.actions import Action
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
 
 __all__ = ["MAX_TRACKED", "Counters", "LiveFiles", "count_files"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from twinlake.actions import Action
-    from twinlake.log.canonical_paths import CanonicalPaths
+    from twinlake.log.paths.canonical import CanonicalPaths
 
 __all__ = ["FileChanges", "Operation", "file_changes", "operation_of", "snapshot_summary"]
 

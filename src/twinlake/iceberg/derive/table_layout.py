@@ -13,7 +13,7 @@ from twinlake.iceberg.format.metrics import MetricsReader
 from twinlake.iceberg.format.name_mapping import name_mapping
 from twinlake.iceberg.format.partition_spec import PartitionSpec, partition_spec, partition_tuple
 from twinlake.iceberg.format.schema import IcebergSchema, iceberg_schema
-from twinlake.log.canonical_paths import CanonicalPaths
+from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.protocol import partition_zone
 from twinlake.storage import decode_path, split_scheme
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.log.canonical_paths import CanonicalPaths
+from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.spark.java_names import check_java_names
 from twinlake.spark.spark_types import java_class, jvm_type
 from twinlake.storage import decode_path, encode_path, parse_location, split_scheme

@@ -99,7 +99,7 @@ def v2_checkpoints(store: Store) -> list[int]:
 
 def holds_state(checkpoint: Checkpoint, snapshot: Snapshot) -> bool:
     """Whether the checkpoint, read back from the store, is the state of the snapshot."""
-    from twinlake.log.checkpoint_read import read_checkpoint, read_files
+    from twinlake.log.checkpoint.reader import read_checkpoint, read_files
     from twinlake.log.snapshot import count_files
 
     state = read_checkpoint(snapshot.store, checkpoint)

@@ -306,7 +306,7 @@ class _History:
 
     def remember(self) -> None:
         """Record how far this VACUUM got, so that a lite one can go on from there."""
-        from twinlake.log.last_checkpoint import replace_object
+        from twinlake.log.checkpoint.last_checkpoint import replace_object
 
         # An earlier one may have got further with less retention; what it deleted stays deleted.
         done = [v for v in (self._expired_up_to, self._last_time()) if v is not None]

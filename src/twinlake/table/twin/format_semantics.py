@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from twinlake.actions import AddFile, Metadata
-    from twinlake.log.footer_nodes import FooterNodes
+    from twinlake.log.footer.nodes import FooterNodes
     from twinlake.runtime import Executor
     from twinlake.schema import ColumnPath, DataType, LegacyColumn, StructField
     from twinlake.storage import Store

@@ -7,7 +7,7 @@ import pytest
 from twinlake.actions import AddFile, RemoveFile
 from twinlake.actions.files import DeletionVectorDescriptor
 from twinlake.iceberg.derive.operation import file_changes, operation_of, snapshot_summary
-from twinlake.log.canonical_paths import CanonicalPaths
+from twinlake.log.paths.canonical import CanonicalPaths
 
 VECTOR = DeletionVectorDescriptor("i", "x", 4, 1)
 

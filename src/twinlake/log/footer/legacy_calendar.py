@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.log.parquet_footer import TRAILER, ThriftReader
+from twinlake.log.footer.thrift import TRAILER, ThriftReader
 from twinlake.schema import LegacyColumn
 
 if TYPE_CHECKING:

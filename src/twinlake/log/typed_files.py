@@ -9,7 +9,7 @@ import pyarrow as pa
 from twinlake.log.columns import ADD_SCHEMA
 from twinlake.log.file_view import stats_shape
 from twinlake.log.reconcile import Reconciled
-from twinlake.log.stats import conform_stats
+from twinlake.log.stats.parsed import conform_stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

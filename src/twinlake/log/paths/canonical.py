@@ -96,13 +96,13 @@ class CanonicalPaths:
 
     def keys(self, paths: pa.ChunkedArray) -> pa.ChunkedArray:
         """The keys of many paths; the very column if every path is its own."""
-        from twinlake.log.path_columns import key_column
+        from twinlake.log.paths.columns import key_column
 
         return key_column(paths, self.key)
 
     def files(self, paths: pa.ChunkedArray) -> pa.ChunkedArray:
         """The data files that many paths name."""
-        from twinlake.log.path_columns import file_column
+        from twinlake.log.paths.columns import file_column
 
         return file_column(paths, _ENCODED, self.file)
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.scale import scale
 from twinlake.log import read_nodes
-from twinlake.log.legacy_calendar import legacy_columns
-from twinlake.log.parquet_footer import footer_bytes
+from twinlake.log.footer.legacy_calendar import legacy_columns
+from twinlake.log.footer.thrift import footer_bytes
 from twinlake.runtime import InProcess
 from twinlake.schema import LegacyColumn
 from twinlake.storage import MemoryStore

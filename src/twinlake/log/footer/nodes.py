@@ -14,16 +14,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, StorageError
-from twinlake.log.footer_bounds import column_bounds
-from twinlake.log.legacy_calendar import legacy_columns
-from twinlake.log.parquet_footer import TAIL, TRAILER, ThriftReader, footer_bytes
+from twinlake.log.footer.bounds import column_bounds
+from twinlake.log.footer.legacy_calendar import legacy_columns
+from twinlake.log.footer.thrift import TAIL, TRAILER, ThriftReader, footer_bytes
 from twinlake.schema import ParquetNode, Repetition
 from twinlake.storage import OnDisk, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from twinlake.log.footer_bounds import FileColumn
+    from twinlake.log.footer.bounds import FileColumn
     from twinlake.runtime import Executor
     from twinlake.schema import ColumnBounds, LegacyColumn
     from twinlake.storage import Store

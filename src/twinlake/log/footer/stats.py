@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
-from twinlake.log.batch_stats import BatchStats, Bounds
-from twinlake.log.parquet_footer import footer_bytes, level_histograms
-from twinlake.log.stats_columns import StatsColumn, StatsColumns
-from twinlake.log.stats_values import Kind, kind_of, lower, upper
+from twinlake.log.footer.thrift import footer_bytes, level_histograms
+from twinlake.log.stats.batch import BatchStats, Bounds
+from twinlake.log.stats.bound import Kind, kind_of, lower, upper
+from twinlake.log.stats.columns import StatsColumn, StatsColumns
 from twinlake.schema import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
 from twinlake.storage import OS_ERRORS, OnDisk, os_error
 

@@ -14,8 +14,8 @@ import pytest
 from tests.support.scale import scale
 from twinlake.errors import StorageError
 from twinlake.log import read_nodes
-from twinlake.log.footer_nodes import FooterReader, decode_nodes
-from twinlake.log.parquet_footer import footer_bytes
+from twinlake.log.footer.nodes import FooterReader, decode_nodes
+from twinlake.log.footer.thrift import footer_bytes
 from twinlake.runtime import InProcess
 from twinlake.schema import ParquetNode, Repetition, walk_nodes
 from twinlake.storage import MemoryStore, open_store

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from twinlake.log.stats import StatsShape, conform_stats, render_stats, with_json_stats
+from twinlake.log.stats.parsed import StatsShape, conform_stats, render_stats, with_json_stats
 from twinlake.schema import parse_ddl
 
 EXACT = Decimal("12345678901234567890.1234567891")

@@ -26,19 +26,19 @@ from twinlake.actions import (
     decode_action,
 )
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
-from twinlake.log.canonical_paths import CanonicalPaths
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
 from twinlake.log.decoding import decode_commit
+from twinlake.log.footer.thrift import column_chunks
 from twinlake.log.names import SIDECAR_FOLDER
-from twinlake.log.parquet_footer import column_chunks
+from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.log.reconcile import Reconciled, reconciled_file
 from twinlake.storage import OnDisk, decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from twinlake.log.footer.thrift import Chunk
     from twinlake.log.listing import Checkpoint
-    from twinlake.log.parquet_footer import Chunk
     from twinlake.storage import Store
 
 __all__ = ["CheckpointState", "open_parquet", "read_checkpoint", "read_files", "read_sidecars"]

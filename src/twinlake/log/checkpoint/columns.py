@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from twinlake.log.checkpoint_read import ADD_FIELDS, DV_FIELDS, REMOVE_FIELDS
+from twinlake.log.checkpoint.reader import ADD_FIELDS, DV_FIELDS, REMOVE_FIELDS
 from twinlake.log.columns import ADD_SCHEMA, DV_TYPE, REMOVE_SCHEMA
 from twinlake.log.file_view import partition_values, stats_shape
 from twinlake.protocol import property_value

@@ -24,8 +24,8 @@ from tests.support.log_tables import (
 from twinlake.actions import Protocol, SetTransaction
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.log import CheckpointKind, Snapshot, commit_key, load_snapshot, write_checkpoint
-from twinlake.log.checkpoint_read import read_checkpoint
-from twinlake.log.last_checkpoint import hint_checksum
+from twinlake.log.checkpoint.last_checkpoint import hint_checksum
+from twinlake.log.checkpoint.reader import read_checkpoint
 from twinlake.log.listing import list_log, read_last_checkpoint
 from twinlake.log.names import LAST_CHECKPOINT_KEY, SIDECAR_FOLDER, Kind, multipart_key
 from twinlake.runtime import RandomIds, Runtime

@@ -14,8 +14,8 @@ from tests.support.path_spellings import SAME_IN_DELTA_SPARK, spellings
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.errors import CorruptTable
 from twinlake.log import commit_key, load_snapshot, update_snapshot, write_compaction
-from twinlake.log.canonical_paths import CanonicalPaths
-from twinlake.log.path_columns import are_keys
+from twinlake.log.paths.canonical import CanonicalPaths
+from twinlake.log.paths.columns import are_keys
 from twinlake.storage import LocalStore, MemoryStore
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log import BatchStats, StatsColumns, read_footer, stats_json
-from twinlake.log.footer_stats import footer_stats
-from twinlake.log.stats_values import kind_of
+from twinlake.log.footer.stats import footer_stats
+from twinlake.log.stats.bound import kind_of
 from twinlake.protocol import Metadata, Protocol
 from twinlake.schema import DATE, FLOAT, STRING, parse_ddl
 from twinlake.schema import Decimal as DecimalType

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from twinlake.log.path_columns import windows
+from twinlake.log.paths.columns import windows
 from twinlake.storage import check_log_path
 
 if TYPE_CHECKING:

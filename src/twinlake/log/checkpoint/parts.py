@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from twinlake.errors import Code, CorruptTable, StorageError
-from twinlake.log.checkpoint_columns import FileRows, encode_parquet
-from twinlake.log.checkpoint_read import open_parquet
-from twinlake.log.last_checkpoint import replace_object
+from twinlake.log.checkpoint.columns import FileRows, encode_parquet
+from twinlake.log.checkpoint.last_checkpoint import replace_object
+from twinlake.log.checkpoint.reader import open_parquet
 from twinlake.storage import Committed, Conflict
 
 if TYPE_CHECKING:

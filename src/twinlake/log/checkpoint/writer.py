@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from twinlake.actions import RemoveFile, SetTransaction, encode_action
 from twinlake.errors import Code, UserError, listed
-from twinlake.log.checkpoint_columns import (
+from twinlake.log.checkpoint.columns import (
     STATE_TYPES,
     V2_TYPES,
     FileRows,
@@ -24,9 +24,9 @@ from twinlake.log.checkpoint_columns import (
     distribute,
     file_rows,
 )
-from twinlake.log.checkpoint_pieces import Piece, Standing
+from twinlake.log.checkpoint.last_checkpoint import write_last_checkpoint
+from twinlake.log.checkpoint.parts import Piece, Standing
 from twinlake.log.columns import adds_from, removes_from
-from twinlake.log.last_checkpoint import write_last_checkpoint
 from twinlake.log.listing import Checkpoint
 from twinlake.log.names import (
     LOG_FOLDER,
@@ -39,7 +39,7 @@ from twinlake.log.names import (
     parse_log_file,
     uuid_checkpoint_key,
 )
-from twinlake.log.stats import with_json_stats
+from twinlake.log.stats.parsed import with_json_stats
 from twinlake.protocol import property_value
 from twinlake.runtime import Runtime
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from twinlake.log.stats_values import lower, upper
+from twinlake.log.stats.bound import lower, upper
 from twinlake.schema import DOUBLE, FLOAT, STRING
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from twinlake.log.stats_columns import StatsColumn, StatsColumns
+    from twinlake.log.stats.columns import StatsColumn, StatsColumns
     from twinlake.schema import ColumnPath
 
 __all__ = ["BatchStats", "Bounds"]

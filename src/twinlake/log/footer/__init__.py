@@ -1,0 +1,1 @@
+"""Parquet footers of data files: columns, row counts, statistics, calendars."""
