@@ -173,7 +173,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
 def spark_page() -> str:
     """The session settings that count, and what comes later."""
     from twinlake.spark.delta_settings import SETTINGS
-    from twinlake.spark.later import LATER
+    from twinlake.spark.not_yet import LATER
 
     return "\n".join(
         [

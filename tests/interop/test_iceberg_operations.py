@@ -23,7 +23,7 @@ from tests.support.iceberg_faces import V2, V3, as_text, iceberg_rows, opened
 from tests.support.iceberg_readers import by_delta, by_iceberg, kept, texts
 from tests.support.local_engine import rows_of
 from twinlake.spark import DeltaTable, write
-from twinlake.spark.upkeep.optimizing import reorg
+from twinlake.spark.maintenance.optimize import reorg
 from twinlake.table import Table
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark import errors as spark_errors
 
-from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
-from twinlake.spark.dml.merging import MergeRequest
-from twinlake.spark.dml.resolving import Scope, has_equal_keys, is_repeatable
-from twinlake.spark.reading.scanning import scan
+from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
+from twinlake.spark.dml.merge.resolution import Scope, has_equal_keys, is_repeatable
+from twinlake.spark.dml.merge.run import MergeRequest
+from twinlake.spark.read.scan import scan
 from twinlake.spark.session import open_table
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from twinlake import Table
 from twinlake.errors import Code, ConflictError, TwinlakeError, UserError
 from twinlake.runtime import engine_for
 from twinlake.spark.executor import SparkExecutor
-from twinlake.spark.reading.scanning import scan
+from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder, optimize, reorg
+from twinlake.spark.maintenance.rewrite import SparkRewriter
+from twinlake.spark.read.scan import scan
 from twinlake.spark.session import open_table
-from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder, optimize, reorg
-from twinlake.spark.upkeep.rewriting import SparkRewriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

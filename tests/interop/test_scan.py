@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from tests.support.delta_tables import KINDS, PeerTables
 from twinlake import Table
 from twinlake.errors import TwinlakeError
-from twinlake.spark.reading.file_list import file_keys, hadoop_root
-from twinlake.spark.reading.frames import table_frame
-from twinlake.spark.reading.scanning import scan
-from twinlake.spark.reading.table_scan import Scan
+from twinlake.spark.read.file_list import file_keys, hadoop_root
+from twinlake.spark.read.frames import table_frame
+from twinlake.spark.read.scan import scan
+from twinlake.spark.read.table_scan import Scan
 from twinlake.spark.session import PINNED
 from twinlake.storage import encode_path, open_store
 
@@ -143,7 +143,7 @@ def test_the_trap_behind_the_pinned_settings_is_real(
     path = _mapped_table(delta_spark, tmp_path / "t")
     snapshot = Table.open(path).snapshot
     from twinlake.schema import Struct, StructField
-    from twinlake.spark.reading.columns import ReadColumns
+    from twinlake.spark.read.columns import ReadColumns
     from twinlake.spark.spark_types import spark_type
 
     fields = ReadColumns(snapshot.metadata).data_fields

@@ -18,8 +18,8 @@ from twinlake.errors import TwinlakeError
 from twinlake.runtime import OffendingRows
 from twinlake.spark import scan, write
 from twinlake.spark.errors import spark_border
-from twinlake.spark.rows.enforcing import enforce, offending_rows
-from twinlake.spark.rows.preparing import computed_columns, fitted, prepare
+from twinlake.spark.rows.constraints import enforce, offending_rows
+from twinlake.spark.rows.prepare import computed_columns, fitted, prepare
 from twinlake.spark.rows.schema_fit import evolve
 from twinlake.spark.spark_types import from_spark
 from twinlake.table import Table

@@ -32,8 +32,8 @@ def _jobs_in_workers(spark: SparkSession, path: str) -> dict[str, Any]:
     """Every kind of job that runs in Python workers."""
     from twinlake.spark import write
     from twinlake.spark.executor import SparkExecutor
-    from twinlake.spark.upkeep.optimizing import optimize
-    from twinlake.spark.upkeep.rewriting import SparkRewriter
+    from twinlake.spark.maintenance.optimize import optimize
+    from twinlake.spark.maintenance.rewrite import SparkRewriter
 
     rewriter = SparkRewriter(spark, engine="arrow", small=0)
     return {

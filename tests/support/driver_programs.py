@@ -165,8 +165,8 @@ class _Work:
 
     def optimize(self) -> dict[str, int]:
         """The files are small, but the workers are to write them all the same."""
-        from twinlake.spark.upkeep.optimizing import optimize
-        from twinlake.spark.upkeep.rewriting import SparkRewriter
+        from twinlake.spark.maintenance.optimize import optimize
+        from twinlake.spark.maintenance.rewrite import SparkRewriter
 
         rewriter = SparkRewriter(self.spark, engine="arrow", small=0)
         result = optimize(self.spark, self.path, rewriter=rewriter)

@@ -16,8 +16,8 @@ from tests.support import workloads as w
 from tests.support.row_values import quoted, random_rows
 from twinlake.errors import UserError
 from twinlake.spark import DeltaTable, write
+from twinlake.spark.maintenance.optimize import optimize, reorg
 from twinlake.spark.session import open_table
-from twinlake.spark.upkeep.optimizing import optimize, reorg
 from twinlake.table import Table
 
 if TYPE_CHECKING:

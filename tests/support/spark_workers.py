@@ -231,7 +231,7 @@ def rows_by_plain_reader(path: Path, table: Any) -> dict[int, int]:
     import numpy as np
     import pyarrow.parquet as pq
 
-    from twinlake.spark.reading.vectors import read_vectors
+    from twinlake.spark.read.vectors import read_vectors
 
     files = table.snapshot.files()
     hidden = read_vectors(table.snapshot.store, files)

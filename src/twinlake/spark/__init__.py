@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from twinlake.spark.api.new_columns import IdentityGenerator
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
-    from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
-    from twinlake.spark.dml.writing import write
-    from twinlake.spark.later import changes, sql
-    from twinlake.spark.reading.scanning import scan
+    from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
+    from twinlake.spark.dml.write import write
+    from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
+    from twinlake.spark.not_yet import changes, sql
+    from twinlake.spark.read.scan import scan
     from twinlake.spark.session import enable
-    from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -48,14 +48,14 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
                 "reorg",
             ),
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
-            "twinlake.spark.dml.merge_builder": ("DeltaMergeBuilder",),
-            "twinlake.spark.dml.writing": ("write",),
-            "twinlake.spark.later": (
+            "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
+            "twinlake.spark.dml.write": ("write",),
+            "twinlake.spark.not_yet": (
                 "changes",
                 "sql",
             ),
-            "twinlake.spark.reading.scanning": ("scan",),
+            "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.session": ("enable",),
-            "twinlake.spark.upkeep.optimizing": ("DeltaOptimizeBuilder",),
+            "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
         },
     )

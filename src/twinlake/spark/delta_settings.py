@@ -56,13 +56,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         meaning="A note in the commits of writes, DELETE, UPDATE, MERGE, RESTORE and of new "
         "tables, unless the call has its own.",
         default=None,
-        used_by=("twinlake.spark.delta_settings", "twinlake.spark.dml.writing"),
+        used_by=("twinlake.spark.delta_settings", "twinlake.spark.dml.write"),
     ),
     Setting(
         name=f"{_DELTA}schema.autoMerge.enabled",
         meaning="Writes and MERGE add the columns that the table lacks.",
         default="false",
-        used_by=("twinlake.spark.dml.writing", "twinlake.spark.dml.merging"),
+        used_by=("twinlake.spark.dml.write", "twinlake.spark.dml.merge.run"),
     ),
     Setting(
         name=f"{_DELTA}properties.defaults.*",
@@ -76,13 +76,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         name=f"{_DELTA}optimize.*",
         meaning="How OPTIMIZE packs: minFileSize, maxFileSize, maxDeletedRowsRatio.",
         default=None,
-        used_by=("twinlake.spark.upkeep.optimizing",),
+        used_by=("twinlake.spark.maintenance.optimize",),
     ),
     Setting(
         name="spark.sql.sources.partitionOverwriteMode",
         meaning="dynamic: an overwrite replaces only the partitions it has rows for.",
         default="static",
-        used_by=("twinlake.spark.dml.writing",),
+        used_by=("twinlake.spark.dml.write",),
     ),
     Setting(
         name="spark.sql.warehouse.dir",

@@ -26,7 +26,7 @@ class SparkEngine:
     @property
     def rewriter(self) -> Rewriter:
         """Writes files again."""
-        from twinlake.spark.upkeep.rewriting import SparkRewriter
+        from twinlake.spark.maintenance.rewrite import SparkRewriter
 
         return SparkRewriter(self.spark)
 
@@ -40,8 +40,8 @@ class SparkEngine:
     def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> OffendingRows:
         """The rows for which the expression is not true; some of them where values are shown."""
         from twinlake.spark.delta_settings import show_values
-        from twinlake.spark.reading.table_scan import Scan
-        from twinlake.spark.rows.enforcing import offending_rows
+        from twinlake.spark.read.table_scan import Scan
+        from twinlake.spark.rows.constraints import offending_rows
 
         frame = Scan(snapshot=snapshot, files=snapshot.files()).frame(self.spark)
         return offending_rows(frame, expression, limit if show_values(self.spark) else 0)

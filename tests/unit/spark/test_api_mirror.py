@@ -15,7 +15,7 @@ theirs = pytest.importorskip("delta.tables")
 from twinlake import spark as ours  # noqa: E402
 from twinlake.errors import Code, UnsupportedFeature  # noqa: E402
 from twinlake.spark.delta_settings import SETTINGS  # noqa: E402
-from twinlake.spark.later import LATER, changes, not_yet, sql  # noqa: E402
+from twinlake.spark.not_yet import LATER, changes, not_yet, sql  # noqa: E402
 
 CLASSES = (
     "DeltaTable",

@@ -9,10 +9,10 @@ import pytest
 from twinlake.commit.plans import MergeClause, Then, When
 from twinlake.errors import UserError
 from twinlake.schema import parse_ddl, render_ddl
-from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
-from twinlake.spark.dml.merge_clauses import Clause, _refuse_overlap, _same_fields, assigned_schema
-from twinlake.spark.dml.merge_skipping import _unqualified
-from twinlake.spark.dml.merging import MergeRequest
+from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
+from twinlake.spark.dml.merge.clauses import Clause, _refuse_overlap, _same_fields, assigned_schema
+from twinlake.spark.dml.merge.run import MergeRequest
+from twinlake.spark.dml.merge.skipping import _unqualified
 
 SOURCE = "id INT, s STRUCT<a: INT, b: STRUCT<c: INT, d: INT>>, t STRING"
 

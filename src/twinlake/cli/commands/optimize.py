@@ -76,7 +76,7 @@ def _carried_out(table: Table, where: str | None, target_size: int | None) -> di
     from twinlake.spark.local_session import local_session
 
     with local_session() as spark:
-        from twinlake.spark.upkeep.optimizing import optimize as run
+        from twinlake.spark.maintenance.optimize import optimize as run
 
         done = run(spark, table, where, target_size)
     return {

@@ -67,7 +67,7 @@ def reorg(
 
 
 def _purge(output: Output, table: Table, where: str | None, yes: bool) -> None:
-    from twinlake.spark.upkeep.stale_files import stale_files
+    from twinlake.spark.maintenance.stale_files import stale_files
 
     files = chosen_files(table, where)
     stale = stale_files(table, files, dropped=True)

@@ -33,8 +33,8 @@ from twinlake.spark.api.table_builders import DeltaTableBuilder
 from twinlake.spark.api.table_making import Creation
 from twinlake.spark.delta_settings import RETENTION_CHECK, retention_check, user_metadata
 from twinlake.spark.errors import speaks_spark
-from twinlake.spark.later import not_yet
-from twinlake.spark.reading.conditions import check_condition
+from twinlake.spark.not_yet import not_yet
+from twinlake.spark.read.conditions import check_condition
 from twinlake.spark.session import check_session, open_table
 from twinlake.storage import parse_location
 from twinlake.table.catalog.publish import HOOKS
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from twinlake.spark.api.reorg import DeltaReorgBuilder
-    from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
-    from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
+    from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
+    from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.table import Table
 
 __all__ = ["DeltaTable"]
@@ -202,7 +202,7 @@ class DeltaTable:
     @speaks_spark
     def toDF(self) -> DataFrame:
         """The rows as they are now."""
-        from twinlake.spark.reading.frames import table_frame
+        from twinlake.spark.read.frames import table_frame
 
         frame = table_frame(self._spark, self._current().snapshot)
         self._frame = frame
@@ -232,7 +232,7 @@ class DeltaTable:
     @speaks_spark
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which the condition is true; all rows without one."""
-        from twinlake.spark.dml.deleting import delete
+        from twinlake.spark.dml.delete import delete
 
         check_condition(condition)
         table = self._current()
@@ -253,7 +253,7 @@ class DeltaTable:
     ) -> None:
         """Give columns new values in the rows for which the condition is true."""
         from twinlake.spark.dml.assignments import checked_assignments
-        from twinlake.spark.dml.updating import update
+        from twinlake.spark.dml.update import update
 
         values = checked_assignments(set, "'set'")
         check_condition(condition)
@@ -286,8 +286,8 @@ class DeltaTable:
     @speaks_spark
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Combine with another frame; add clauses to the builder and execute it."""
-        from twinlake.spark.dml.merge_builder import DeltaMergeBuilder
-        from twinlake.spark.dml.merging import MergeRequest
+        from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
+        from twinlake.spark.dml.merge.run import MergeRequest
 
         check_source(source)
         if condition is None:
@@ -308,7 +308,7 @@ class DeltaTable:
     @speaks_spark
     def optimize(self) -> DeltaOptimizeBuilder:
         """Pack small files; choose partitions with the builder and execute it."""
-        from twinlake.spark.upkeep.optimizing import DeltaOptimizeBuilder
+        from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
 
         return DeltaOptimizeBuilder(self._spark, self._current)
 

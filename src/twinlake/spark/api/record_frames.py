@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.spark.reading.file_list import hadoop_root
+from twinlake.spark.read.file_list import hadoop_root
 from twinlake.table.detail import describe
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from twinlake.errors import Code, UserError, listed
 from twinlake.spark.api.named_tables import locate
 from twinlake.spark.errors import speaks_spark
+from twinlake.spark.maintenance.optimize import reorg as purge_files
+from twinlake.spark.maintenance.optimize_metrics import OptimizeResult
 from twinlake.spark.session import open_table
-from twinlake.spark.upkeep.optimize_report import OptimizeResult
-from twinlake.spark.upkeep.optimizing import reorg as purge_files
 
 if TYPE_CHECKING:
     import os

@@ -21,7 +21,7 @@ from twinlake.schema import MAX_COLUMN_ID_KEY, Struct, strip_mapping
 from twinlake.spark.api.named_tables import Place, exists_at, managed_location, names_of, plain
 from twinlake.spark.api.new_columns import NewColumn, table_schema
 from twinlake.spark.delta_settings import user_metadata
-from twinlake.spark.dml.overwriting import all_files
+from twinlake.spark.dml.overwrite import all_files
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
 from twinlake.table.catalog.publish import HOOKS

@@ -16,8 +16,8 @@ from twinlake.schema import (
     render_path,
     resolve_path,
 )
-from twinlake.spark.reading.columns import visible_field
-from twinlake.spark.rows.preparing import default_value, fitted
+from twinlake.spark.read.columns import visible_field
+from twinlake.spark.rows.prepare import default_value, fitted
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pyspark.sql import types as T
 
 from twinlake.runtime import FileContent
 from twinlake.spark.files.arrow_jobs import map_in_arrow
-from twinlake.spark.reading.file_list import file_keys, hadoop_root
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.read.file_list import file_keys, hadoop_root
+from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import java_class, quoted
 from twinlake.spark.worker_python import worker_errors

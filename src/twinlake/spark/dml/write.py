@@ -12,21 +12,21 @@ from twinlake.errors import Code, UserError, listed
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
-from twinlake.spark.dml.committing import (
+from twinlake.spark.dml.commit import (
     NewFiles,
     clustering_columns,
     commit_change,
     file_target,
     store_target,
 )
-from twinlake.spark.dml.figures import write_metrics
-from twinlake.spark.dml.overwriting import Removal, all_files, same_partitions
-from twinlake.spark.dml.replacing import replace_rows
+from twinlake.spark.dml.metrics import write_metrics
+from twinlake.spark.dml.overwrite import Removal, all_files, same_partitions
+from twinlake.spark.dml.replace_where import replace_rows
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.files.writers import write_files
-from twinlake.spark.rows.enforcing import enforce
+from twinlake.spark.rows.constraints import enforce
 from twinlake.spark.rows.identity import marks
-from twinlake.spark.rows.preparing import columns_with_values, computed_columns, prepare
+from twinlake.spark.rows.prepare import columns_with_values, computed_columns, prepare
 from twinlake.spark.rows.schema_fit import (
     evolve,
     first_schema,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from twinlake.commit.plans import Then, When
 from twinlake.spark.dml.assignments import checked_assignments
-from twinlake.spark.dml.merge_clauses import Clause
-from twinlake.spark.dml.merging import MergeRequest, merge
+from twinlake.spark.dml.merge.clauses import Clause
+from twinlake.spark.dml.merge.run import MergeRequest, merge
 from twinlake.spark.errors import speaks_spark
-from twinlake.spark.reading.conditions import check_condition
+from twinlake.spark.read.conditions import check_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.spark.reading.table_scan import frame_of_plan
+from twinlake.spark.read.table_scan import frame_of_plan
 from twinlake.spark.spark_types import java_class
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from twinlake.schema import (
     render_path,
     render_type,
 )
-from twinlake.spark.dml.resolving import Resolved, Scope
-from twinlake.spark.reading.columns import visible_field
+from twinlake.spark.dml.merge.resolution import Resolved, Scope
+from twinlake.spark.read.columns import visible_field
 from twinlake.spark.rows.identity import refuse_explicit
-from twinlake.spark.rows.preparing import default_value, fitted
+from twinlake.spark.rows.prepare import default_value, fitted
 from twinlake.spark.rows.schema_fit import evolve
 from twinlake.spark.spark_types import spark_type
 

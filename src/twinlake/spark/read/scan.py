@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema import Struct
 from twinlake.spark.errors import speaks_spark
-from twinlake.spark.reading.columns import visible_field
-from twinlake.spark.reading.frames import files_for
-from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan
+from twinlake.spark.read.columns import visible_field
+from twinlake.spark.read.frames import files_for
+from twinlake.spark.read.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan
 from twinlake.spark.session import open_table
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
 

@@ -17,22 +17,22 @@ from pyspark.sql import functions as F
 from twinlake.commit import CommitOptions, Operation, OperationName
 from twinlake.commit.plans import ChangeType, Mode, RewriteFile, Then, When, plan_merge
 from twinlake.commit.readset import ReadSet
-from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange
-from twinlake.spark.dml.merge_clauses import Clause, MergeColumns, Scopes, resolve_clauses
-from twinlake.spark.dml.merge_found import SOURCE_ROW, Found, numbered_rows
-from twinlake.spark.dml.merge_rows import ACTION, FROM_SOURCE, MergeRows
-from twinlake.spark.dml.merge_skipping import target_only
-from twinlake.spark.dml.resolving import (
+from twinlake.spark.dml.merge.clauses import Clause, MergeColumns, Scopes, resolve_clauses
+from twinlake.spark.dml.merge.matches import SOURCE_ROW, Found, numbered_rows
+from twinlake.spark.dml.merge.resolution import (
     Resolved,
     Scope,
     has_equal_keys,
     is_repeatable,
     shares_columns,
 )
-from twinlake.spark.reading.column_ids import renumbered, stand_in
-from twinlake.spark.reading.conditions import columns_of, empty_frame
-from twinlake.spark.reading.table_scan import Scan
-from twinlake.spark.rows.enforcing import enforce
+from twinlake.spark.dml.merge.rows import ACTION, FROM_SOURCE, MergeRows
+from twinlake.spark.dml.merge.skipping import target_only
+from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange
+from twinlake.spark.read.column_ids import renumbered, stand_in
+from twinlake.spark.read.conditions import columns_of, empty_frame
+from twinlake.spark.read.table_scan import Scan
+from twinlake.spark.rows.constraints import enforce
 from twinlake.spark.rows.identity import marks, with_identity
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import quoted

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.schema import Struct
 from twinlake.schema.predicates import parse_predicate
-from twinlake.spark.reading.column_ids import renumbered
-from twinlake.spark.reading.columns import visible_field
-from twinlake.spark.reading.table_scan import frame_of_plan
+from twinlake.spark.read.column_ids import renumbered
+from twinlake.spark.read.columns import visible_field
+from twinlake.spark.read.table_scan import frame_of_plan
 from twinlake.spark.spark_types import java_class, jvm_type
 
 if TYPE_CHECKING:

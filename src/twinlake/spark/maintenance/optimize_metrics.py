@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.protocol import property_value
-from twinlake.spark.reading.file_list import hadoop_root
+from twinlake.spark.read.file_list import hadoop_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -29,10 +29,10 @@ from twinlake.commit.plans import (
     touched,
 )
 from twinlake.schema import STRING, StructField
-from twinlake.spark.dml.committing import NewFiles, commit_change, file_target
+from twinlake.spark.dml.commit import NewFiles, commit_change, file_target
 from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.writers import write_files
-from twinlake.spark.reading.table_scan import (
+from twinlake.spark.read.table_scan import (
     FILE_NUMBER,
     ROW_COMMIT_VERSION,
     ROW_ID,
@@ -40,7 +40,7 @@ from twinlake.spark.reading.table_scan import (
     Scan,
     materialised_columns,
 )
-from twinlake.spark.reading.vectors import read_vectors
+from twinlake.spark.read.vectors import read_vectors
 from twinlake.spark.spark_types import quoted
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class RowChange:
         """Rows of the version before with the columns of the version after: new ones are null."""
         if self.metadata is None:
             return frame
-        from twinlake.spark.rows.preparing import prepare
+        from twinlake.spark.rows.prepare import prepare
 
         positional = (FILE_NUMBER, ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION)
         keep = [name for name in positional if name in frame.columns]

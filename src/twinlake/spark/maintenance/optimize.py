@@ -17,15 +17,15 @@ from twinlake.errors import Code, CommitUnknown, UserError
 from twinlake.protocol import CLIENT_FEATURES, property_value
 from twinlake.runtime import RewriteRequest
 from twinlake.spark.delta_settings import user_metadata as session_note
-from twinlake.spark.dml.committing import commit_change, file_target
+from twinlake.spark.dml.commit import commit_change, file_target
 from twinlake.spark.errors import speaks_spark
 from twinlake.spark.files.writers import discard
-from twinlake.spark.later import not_yet
+from twinlake.spark.maintenance.optimize_metrics import OptimizeResult
+from twinlake.spark.maintenance.partition_filter import PartitionFilter
+from twinlake.spark.maintenance.rewrite import SparkRewriter
+from twinlake.spark.maintenance.stale_files import stale_files
+from twinlake.spark.not_yet import not_yet
 from twinlake.spark.session import open_table
-from twinlake.spark.upkeep.optimize_report import OptimizeResult
-from twinlake.spark.upkeep.partition_filter import PartitionFilter
-from twinlake.spark.upkeep.rewriting import SparkRewriter
-from twinlake.spark.upkeep.stale_files import stale_files
 
 if TYPE_CHECKING:
     import os

@@ -10,12 +10,12 @@ from twinlake.commit.plans import ChangeType, plan_delete, plan_delete_files
 from twinlake.commit.readset import ReadSet
 from twinlake.errors import Code, UserError
 from twinlake.schema.predicates import is_exact, is_partition_only
-from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange, collect_positions
-from twinlake.spark.dml.deleting import files_decided
-from twinlake.spark.dml.figures import write_metrics
-from twinlake.spark.reading.conditions import Condition
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
-from twinlake.spark.rows.enforcing import as_stored, first_cells, let_through
+from twinlake.spark.dml.delete import files_decided
+from twinlake.spark.dml.metrics import write_metrics
+from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange, collect_positions
+from twinlake.spark.read.conditions import Condition
+from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.rows.constraints import as_stored, first_cells, let_through
 from twinlake.spark.rows.row_errors import raised_for_row
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from twinlake.commit.plans import Then, When, refuse_ambiguous
-from twinlake.spark.dml.changing import positions_by_file
-from twinlake.spark.dml.merge_rows import ACTION
-from twinlake.spark.reading.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX
+from twinlake.spark.dml.merge.rows import ACTION
+from twinlake.spark.dml.row_change import positions_by_file
+from twinlake.spark.read.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
+from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

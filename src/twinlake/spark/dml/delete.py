@@ -9,9 +9,9 @@ from twinlake.commit import Operation, OperationName
 from twinlake.commit.plans import TableRules, plan_delete, plan_delete_files
 from twinlake.commit.readset import ReadSet
 from twinlake.schema.predicates import evaluate_on, is_exact, is_partition_only
-from twinlake.spark.dml.changing import RowChange, collect_positions
-from twinlake.spark.reading.conditions import Condition
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.dml.row_change import RowChange, collect_positions
+from twinlake.spark.read.conditions import Condition
+from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -17,7 +17,7 @@ from twinlake.schema import (
     parse_partition_path,
     partition_array,
 )
-from twinlake.spark.reading.columns import ReadColumns
+from twinlake.spark.read.columns import ReadColumns
 from twinlake.storage import decode_path, parse_location
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from twinlake.spark.reading.column_ids import renumbered
-from twinlake.spark.reading.conditions import empty_frame, skipping_expression
-from twinlake.spark.reading.table_scan import Scan
+from twinlake.spark.read.column_ids import renumbered
+from twinlake.spark.read.conditions import empty_frame, skipping_expression
+from twinlake.spark.read.table_scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

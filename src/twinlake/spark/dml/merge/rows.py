@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from twinlake.commit.plans import Then, When, only_matched
 from twinlake.schema import GENERATION_EXPRESSION_KEY, Struct
-from twinlake.spark.reading.columns import visible_field
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from twinlake.spark.read.columns import visible_field
+from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from twinlake.spark.spark_types import quoted, spark_type
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from twinlake.commit.plans import MergeClause
     from twinlake.schema import StructField
-    from twinlake.spark.dml.merge_clauses import MergeColumns
+    from twinlake.spark.dml.merge.clauses import MergeColumns
 
 __all__ = ["ACTION", "FROM_SOURCE", "MergeRows"]
 

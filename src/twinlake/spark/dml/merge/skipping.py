@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.commit.plans import When
 from twinlake.schema.predicates import And, Opaque, Or
-from twinlake.spark.dml.resolving import conjuncts
-from twinlake.spark.reading.conditions import skipping_expression
+from twinlake.spark.dml.merge.resolution import conjuncts
+from twinlake.spark.read.conditions import skipping_expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
-    from twinlake.spark.dml.merge_clauses import ResolvedClause, Scopes
-    from twinlake.spark.dml.resolving import Resolved
+    from twinlake.spark.dml.merge.clauses import ResolvedClause, Scopes
+    from twinlake.spark.dml.merge.resolution import Resolved
 
 __all__ = ["target_only"]
 

@@ -13,7 +13,7 @@ from twinlake.actions import AddFile
 from twinlake.errors import Code, CorruptTable
 from twinlake.schema import ColumnMappingMode, Struct, to_arrow
 from twinlake.spark.files.arrow_jobs import map_in_arrow
-from twinlake.spark.files.arrow_reading import FileRows, NeedsSpark
+from twinlake.spark.files.arrow_reader import FileRows, NeedsSpark
 from twinlake.spark.spark_types import spark_type
 
 if TYPE_CHECKING:

@@ -37,13 +37,13 @@ from twinlake.schema import (
     to_arrow,
     walk_types,
 )
-from twinlake.spark.dml.committing import clustering_columns, store_target
+from twinlake.spark.dml.commit import clustering_columns, store_target
 from twinlake.spark.files.arrow_writer import compression_of, delete_job
 from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.writers import discard, write_files
-from twinlake.spark.reading.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
+from twinlake.spark.read.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
 from twinlake.spark.rows.char_padding import padded
-from twinlake.spark.rows.enforcing import sized_type
+from twinlake.spark.rows.constraints import sized_type
 from twinlake.spark.spark_types import quoted, spark_type
 from twinlake.spark.worker_python import run_in_workers
 from twinlake.storage import OnDisk
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import RewriteRequest
-    from twinlake.spark.files.arrow_reading import FileRows
+    from twinlake.spark.files.arrow_reader import FileRows
     from twinlake.spark.files.target import FileTarget
 
 __all__ = ["SparkRewriter"]
@@ -217,7 +217,7 @@ class _Job:
 
     def rows(self) -> FileRows:
         """How the columns that files hold are read."""
-        from twinlake.spark.files.arrow_reading import FileRows
+        from twinlake.spark.files.arrow_reader import FileRows
 
         mode = ColumnMappingMode(self.before.column_mapping_mode)
         logical = Struct(tuple(f for f in self.before.schema if not self._is_partition(f)))
@@ -315,7 +315,7 @@ class _WriteBin:
 
     def __call__(self, packed: _Bin) -> _Written:
         from twinlake.spark.files.arrow_files import WriteTask
-        from twinlake.spark.files.arrow_reading import NeedsSpark
+        from twinlake.spark.files.arrow_reader import NeedsSpark
 
         task = WriteTask(
             target=self.job.target, job=self.job.name, compression=self.job.compression

@@ -24,11 +24,11 @@ from twinlake.schema import (
     physical_schema,
 )
 from twinlake.spark.errors import carried_text_around_row
-from twinlake.spark.reading.columns import ReadColumns
-from twinlake.spark.reading.file_list import file_keys, hadoop_root, read_files
-from twinlake.spark.reading.folders import folders_spell_partitions
-from twinlake.spark.reading.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
-from twinlake.spark.reading.vectors import read_vectors
+from twinlake.spark.read.columns import ReadColumns
+from twinlake.spark.read.file_list import file_keys, hadoop_root, read_files
+from twinlake.spark.read.folders import folders_spell_partitions
+from twinlake.spark.read.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
+from twinlake.spark.read.vectors import read_vectors
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted, spark_type
 
@@ -143,7 +143,7 @@ def _by_names(snapshot: Snapshot, files: pa.Table) -> list[tuple[pa.Table, ReadC
     columns = ReadColumns(snapshot.metadata)
     if columns.mode is not ColumnMappingMode.NAME or not columns.renamed_inside:
         return [(files, columns)]
-    from twinlake.spark.reading.field_ids import split_by_field_ids
+    from twinlake.spark.read.field_ids import split_by_field_ids
 
     with_ids, without = split_by_field_ids(snapshot.store, files)
     groups = [
@@ -203,7 +203,7 @@ class _Branch:
             listed = list(zip(keys, sizes, times, strict=True))
             plan = read_files(spark, inner, listed, schema, partitioned=bool(partitions))
             return frame_of_plan(spark, plan)
-        from twinlake.spark.reading.hidden_names import read_hidden
+        from twinlake.spark.read.hidden_names import read_hidden
 
         stored = physical_schema(Struct(columns.data), columns.mode)
         return read_hidden(

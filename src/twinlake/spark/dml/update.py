@@ -11,10 +11,10 @@ from twinlake.commit import Operation, OperationName
 from twinlake.commit.plans import ChangeType, Mode, TableRules, Written, plan_update
 from twinlake.commit.readset import ReadSet
 from twinlake.spark.dml.assignments import assigned
-from twinlake.spark.dml.changing import CHANGE_TYPE, RowChange, collect_positions
-from twinlake.spark.reading.conditions import Condition
-from twinlake.spark.reading.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_INDEX, Scan
-from twinlake.spark.rows.enforcing import enforce
+from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange, collect_positions
+from twinlake.spark.read.conditions import Condition
+from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_INDEX, Scan
+from twinlake.spark.rows.constraints import enforce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

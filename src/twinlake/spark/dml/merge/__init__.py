@@ -1,0 +1,1 @@
+"""MERGE: its builder, its clauses as columns, and the rows they change."""

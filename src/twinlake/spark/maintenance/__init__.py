@@ -1,0 +1,1 @@
+"""OPTIMIZE, REORG and the rewriting of files without changing a row."""

@@ -1,0 +1,1 @@
+"""Reading tables: which files a scan needs, and the frame over them."""
