@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from twinlake.errors import TwinlakeError
 from twinlake.protocol import PROPERTIES, Metadata, Protocol, is_secret, parse_properties
-from twinlake.protocol._values import duration_ms, integer, json_object, size
+from twinlake.protocol.properties.value_parsers import duration_ms, integer, json_object, size
 
 FUZZ = settings(max_examples=100, deadline=None)
 

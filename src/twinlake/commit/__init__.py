@@ -1,8 +1,9 @@
 """Transactions: read sets, conflict rules, retries, unknown outcomes, post-commit hooks."""
 
 from twinlake.commit.change import Base, Body, Change, assemble
-from twinlake.commit.checks import CHECKS, CommitCheck, Draft, Violation, run_checks
-from twinlake.commit.conflicts import RULES, Moved, Refused, follow, follow_all
+from twinlake.commit.checks.registry import CHECKS, CommitCheck, Draft, Violation, run_checks
+from twinlake.commit.conflict.rule import Clash, ClashKind, ConflictRule, Context, Rebase
+from twinlake.commit.conflict.rules import RULES, Moved, Refused, follow, follow_all
 from twinlake.commit.hooks import (
     CHECKPOINT_HOOK,
     CHECKSUM_HOOK,
@@ -26,7 +27,6 @@ from twinlake.commit.settings import (
 )
 from twinlake.commit.summary import CommitSummary, Winner, summarize
 from twinlake.commit.transaction import Transaction
-from twinlake.commit.verdicts import Clash, ClashKind, ConflictRule, Context, Rebase
 
 __all__ = [
     "CHECKPOINT_HOOK",

@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from typing import TYPE_CHECKING
 
-from twinlake.commit.checks import CHECKS, CommitCheck
-from twinlake.commit.conflicts import RULES
-from twinlake.commit.verdicts import ConflictRule, Context
+from twinlake.commit.checks.registry import CHECKS, CommitCheck
+from twinlake.commit.conflict.rule import ConflictRule, Context
+from twinlake.commit.conflict.rules import RULES
 from twinlake.errors import UnsupportedFeature
 from twinlake.protocol import CLIENT_FEATURES, FEATURES
 

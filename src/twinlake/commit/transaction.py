@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.actions import Metadata, Protocol, SetTransaction, decode_whole_commit, encode_lines
 from twinlake.commit.change import Base, Change, assemble
-from twinlake.commit.checks import Draft, run_checks
-from twinlake.commit.compat_check import Promises, Witness
-from twinlake.commit.conflicts import Refused, follow
-from twinlake.commit.file_spelling import (
+from twinlake.commit.checks.compat import Promises, Witness
+from twinlake.commit.checks.file_spelling import (
     live_spellings,
     with_live_spellings,
     with_our_spellings,
 )
-from twinlake.commit.grounds import missed_winner
+from twinlake.commit.checks.registry import Draft, run_checks
+from twinlake.commit.checks.schema import keeps_files
+from twinlake.commit.conflict.base_version import missed_winner
+from twinlake.commit.conflict.rules import Refused, follow
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
 from twinlake.commit.publish import Lost, publish
 from twinlake.commit.readset import ReadSet
 from twinlake.commit.row_tracking import mark_of
-from twinlake.commit.schema_check import keeps_files
 from twinlake.commit.settings import AlreadyCommitted, CommitOptions, CommitResult, engine_info
 from twinlake.commit.summary import Winner, summarize
 from twinlake.commit.timestamps import ENABLED as TIMESTAMPS
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, FileKey
     from twinlake.commit.change import Body
-    from twinlake.commit.checks import CommitCheck
+    from twinlake.commit.checks.registry import CommitCheck
     from twinlake.commit.operation import Operation
     from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.schema.predicates import Expr

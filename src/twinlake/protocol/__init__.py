@@ -15,16 +15,17 @@ from twinlake.protocol.gates import (
     read_blockers,
     write_blockers,
 )
-from twinlake.protocol.iceberg_properties import (
+from twinlake.protocol.metadata import Metadata
+from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
+from twinlake.protocol.properties.iceberg import (
     COPY_ON_WRITE,
     HISTORY_AGE,
     ICEBERG_PREFIX,
     iceberg_wishes,
     is_kept_for_iceberg,
 )
-from twinlake.protocol.metadata import Metadata
-from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
-from twinlake.protocol.properties import (
+from twinlake.protocol.properties.protocol_keys import Steering, is_steering_key, strip_steering
+from twinlake.protocol.properties.registry import (
     PARTITION_TIME_ZONE,
     PROPERTIES,
     Property,
@@ -60,7 +61,6 @@ from twinlake.protocol.requirements import (
     required_minimum_protocol,
     upgrade_protocol_from_metadata_for_existing_table,
 )
-from twinlake.protocol.steering import Steering, is_steering_key, strip_steering
 from twinlake.protocol.triggers import constraint_names
 from twinlake.protocol.wire import Int, Long
 

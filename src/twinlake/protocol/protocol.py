@@ -21,6 +21,7 @@ from twinlake.errors import (
 )
 from twinlake.protocol import gates
 from twinlake.protocol.policies import Policy, find_policy
+from twinlake.protocol.properties.protocol_keys import Steering
 from twinlake.protocol.registry import (
     FEATURES,
     NAME_PATTERN,
@@ -30,7 +31,6 @@ from twinlake.protocol.registry import (
     implied_features,
     minimum_versions,
 )
-from twinlake.protocol.steering import Steering
 from twinlake.protocol.wire import Int
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from twinlake.errors import Code, UserError, how_to_drop_feature, how_to_unset
 from twinlake.protocol.feature import Feature, Work
-from twinlake.protocol.properties import PROPERTIES, canonical_key
+from twinlake.protocol.properties.registry import PROPERTIES, canonical_key
 from twinlake.protocol.registry import FEATURES, find_feature
 
 if TYPE_CHECKING:

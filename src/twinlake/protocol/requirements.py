@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from twinlake.errors import Code, UserError
 from twinlake.protocol import triggers as on
 from twinlake.protocol.policies import Policy, find_policy
-from twinlake.protocol.properties import (
+from twinlake.protocol.properties.protocol_keys import Steering
+from twinlake.protocol.properties.registry import (
     FEATURE_PREFIX,
     IGNORE_PROTOCOL_DEFAULTS,
     MIN_READER_VERSION,
@@ -25,7 +26,6 @@ from twinlake.protocol.registry import (
     implied_features,
     minimum_versions,
 )
-from twinlake.protocol.steering import Steering
 
 if TYPE_CHECKING:
     from twinlake.protocol.feature import Predicate

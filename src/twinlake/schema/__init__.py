@@ -25,16 +25,28 @@ from twinlake.schema.checks import (
     check_schema,
     schema_violations,
 )
-from twinlake.schema.ddl import (
+from twinlake.schema.ddl.parser import (
     parse_ddl,
     parse_field_ddl,
     parse_type,
 )
-from twinlake.schema.ddl_text import (
+from twinlake.schema.ddl.text import (
     render_ddl,
     render_type,
 )
-from twinlake.schema.evolution import (
+from twinlake.schema.evolution.merge import (
+    merge_schemas,
+)
+from twinlake.schema.evolution.rules import (
+    FILE_RULES,
+    MODE_CHANGES,
+    SCHEMA_CHANGE_RULES,
+    SchemaChange,
+    SchemaChangeRule,
+    SchemaChangeViolation,
+    schema_change_violations,
+)
+from twinlake.schema.evolution.steps import (
     add_column,
     drop_column,
     move_column,
@@ -44,14 +56,13 @@ from twinlake.schema.evolution import (
     set_nullable,
     widen_column,
 )
-from twinlake.schema.evolution_rules import (
-    FILE_RULES,
-    MODE_CHANGES,
-    SCHEMA_CHANGE_RULES,
-    SchemaChange,
-    SchemaChangeRule,
-    SchemaChangeViolation,
-    schema_change_violations,
+from twinlake.schema.evolution.widening import (
+    TypeChange,
+    can_widen,
+    check_type_changes,
+    type_changes,
+    unsupported_type_changes,
+    with_type_change,
 )
 from twinlake.schema.hive_paths import (
     HIVE_NULL,
@@ -86,9 +97,6 @@ from twinlake.schema.mapping import (
     physical_path,
     physical_schema,
     strip_mapping,
-)
-from twinlake.schema.merge import (
-    merge_schemas,
 )
 from twinlake.schema.metadata_keys import (
     CHAR_VARCHAR_KEY,
@@ -160,14 +168,6 @@ from twinlake.schema.types import (
     map_fields,
     walk_fields,
     walk_types,
-)
-from twinlake.schema.widening import (
-    TypeChange,
-    can_widen,
-    check_type_changes,
-    type_changes,
-    unsupported_type_changes,
-    with_type_change,
 )
 
 if TYPE_CHECKING:

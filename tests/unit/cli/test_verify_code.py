@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.cli.running import document, grid, lines, run
-from twinlake.commit import conflicts
+from twinlake.commit.conflict import rules as conflicts
 from twinlake.verify.code import FAULTS, WORKLOADS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from twinlake.commit import conflicts
+from twinlake.commit.conflict import rules as conflicts
 from twinlake.verify.code import ModelReplay, model_replays, replay
 from twinlake.verify.code.workloads import WORKLOADS
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from twinlake.commit import Winner, conflicts
+from twinlake.commit import Winner
+from twinlake.commit.conflict import rules as conflicts
 from twinlake.commit.publish import Lost, Published
 from twinlake.commit.publish import publish as real_publish
 from twinlake.errors import Code, StorageError

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import AddFile, Metadata
-from twinlake.commit.footers import file_footers
+from twinlake.commit.checks.footers import file_footers
 from twinlake.compat import Profile, State, enabled_compats, profile_of
 from twinlake.compat.misread_file import misread_files
 from twinlake.errors import Code, CompatViolation, listed

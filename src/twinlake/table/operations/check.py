@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from twinlake.commit.footers import file_footers
+from twinlake.commit.checks.footers import file_footers
 from twinlake.compat import Profile, Report, Scope, State, Subject, find_compat, judge, profile_of
 from twinlake.errors import Code, UserError
 from twinlake.runtime import InProcess, silent

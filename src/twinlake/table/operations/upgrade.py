@@ -19,7 +19,7 @@ from twinlake.commit import (
     Transaction,
     Violation,
 )
-from twinlake.commit.compat_check import compat_refusal
+from twinlake.commit.checks.compat import compat_refusal
 from twinlake.compat import (
     COMPATS,
     Goal,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from twinlake.commit.footers import file_footers
+from twinlake.commit.checks.footers import file_footers
 from twinlake.compat import VERSION_TAG, FileFacts, HistoryFacts, Scope, State, Subject, judge
 from twinlake.compat.upgrade.physical_names import id_misfits
 from twinlake.compat.upgrade.planner import RULES_OF_VALUES

@@ -19,7 +19,7 @@ from twinlake.schema import (
     physical_name,
     render_path,
 )
-from twinlake.schema.ddl import char_lengths
+from twinlake.schema.ddl.parser import char_lengths
 from twinlake.table.twin.column_projection import projection_mismatches
 from twinlake.table.twin.report import Difference
 

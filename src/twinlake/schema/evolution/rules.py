@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import how_to_set
-from twinlake.schema.alignment import Alignment, ColumnPair, align, file_name
+from twinlake.schema.evolution.alignment import Alignment, ColumnPair, align, file_name
+from twinlake.schema.evolution.widening import can_widen, type_changes
 from twinlake.schema.mapping import (
     MAX_COLUMN_ID_KEY,
     ColumnMappingMode,
@@ -33,7 +34,6 @@ from twinlake.schema.types import (
     StructField,
     walk_fields,
 )
-from twinlake.schema.widening import can_widen, type_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from twinlake.schema._ddl_tokens import quote_text
+from twinlake.schema.ddl.tokens import quote_text
 from twinlake.schema.metadata_keys import (
     CHAR_VARCHAR_KEY,
     COLLATIONS_KEY,

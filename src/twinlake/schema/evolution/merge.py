@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twinlake.errors import Code, UserError
+from twinlake.schema.evolution.widening import TypeChange, can_widen, with_type_change
 from twinlake.schema.mapping import strip_mapping
 from twinlake.schema.paths import render_path
 from twinlake.schema.types import (
@@ -19,7 +20,6 @@ from twinlake.schema.types import (
     Struct,
     StructField,
 )
-from twinlake.schema.widening import TypeChange, can_widen, with_type_change
 
 __all__ = ["merge_schemas"]
 

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.actions import AddFile, DomainMetadata, Metadata
+from twinlake.commit.conflict.metadata_change import metadata_obstacles
+from twinlake.commit.conflict.rule import (
+    Clash,
+    ClashKind,
+    ConflictRule,
+    Context,
+    Rebase,
+    Verdict,
+    named,
+)
 from twinlake.commit.isolation import IsolationLevel
-from twinlake.commit.metadata_changes import metadata_obstacles
 from twinlake.commit.operation import OperationName
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN, mark_of
-from twinlake.commit.verdicts import Clash, ClashKind, ConflictRule, Context, Rebase, Verdict, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from twinlake.errors import Code, CorruptTable, UnsupportedFeature, how_to_restore
-from twinlake.schema.ddl_text import render_type
+from twinlake.schema.ddl.text import render_type
 from twinlake.schema.json_codec import type_from_json, type_to_json
 from twinlake.schema.metadata_keys import TYPE_CHANGES_KEY
 from twinlake.schema.paths import parse_path, render_path

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.protocol import _values as as_
+from twinlake.protocol.properties import value_parsers as as_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

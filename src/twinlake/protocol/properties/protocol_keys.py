@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from twinlake.protocol._values import integer
-from twinlake.protocol.properties import (
+from twinlake.protocol.properties.registry import (
     FEATURE_PREFIX,
     IGNORE_PROTOCOL_DEFAULTS,
     MIN_READER_VERSION,
@@ -14,6 +13,7 @@ from twinlake.protocol.properties import (
     canonical_key,
     parse_properties,
 )
+from twinlake.protocol.properties.value_parsers import integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from twinlake.schema._ddl_tokens import Token, fail, tokenize
-from twinlake.schema.ddl_text import CATALOG, render_type
+from twinlake.schema.ddl.text import CATALOG, render_type
+from twinlake.schema.ddl.tokens import Token, fail, tokenize
 from twinlake.schema.json_codec import INTERVAL_UNITS, MAX_PRECISION
 from twinlake.schema.metadata_keys import (
     CHAR_VARCHAR_KEY,

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import AddCDCFile, AddFile, action_name, check_readable
-from twinlake.commit.compat_check import Evidence, compat_refusal
-from twinlake.commit.file_checks import unparsable_partition_values, unparsable_statistics
+from twinlake.commit.checks.compat import Evidence, compat_refusal
+from twinlake.commit.checks.files import unparsable_partition_values, unparsable_statistics
+from twinlake.commit.checks.schema import new_schema_violations, schema_change
+from twinlake.commit.conflict.rule import named
 from twinlake.commit.row_tracking import (
     assigns_row_ids,
     is_fresh,
     num_records,
 )
-from twinlake.commit.schema_check import new_schema_violations, schema_change
-from twinlake.commit.verdicts import named
 from twinlake.compat import enabled_compats
 from twinlake.errors import (
     Code,

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from twinlake.errors import Code, UserError, how_to_set
-from twinlake.schema.evolution_rules import SchemaChange, schema_change_violations
+from twinlake.schema.evolution.rules import SchemaChange, schema_change_violations
+from twinlake.schema.evolution.widening import TypeChange, can_widen, with_type_change
 from twinlake.schema.mapping import ColumnMappingMode
 from twinlake.schema.metadata_keys import COMMENT_KEY, CURRENT_DEFAULT_KEY
 from twinlake.schema.paths import (
@@ -23,7 +24,6 @@ from twinlake.schema.paths import (
     type_at,
 )
 from twinlake.schema.types import Array, ColumnPath, DataType, Map, Struct, StructField
-from twinlake.schema.widening import TypeChange, can_widen, with_type_change
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -13,7 +13,7 @@ from tests.support.data_files import write_file
 from tests.unit.commit.making import add, base, change, metadata
 from twinlake import Table
 from twinlake.commit import CHECKS, CommitOptions, Operation, Transaction
-from twinlake.commit.compat_check import Evidence, Promises, compat_refusal
+from twinlake.commit.checks.compat import Evidence, Promises, compat_refusal
 from twinlake.commit.plans import Mode, TableRules
 from twinlake.compat import COMPATS, VERSION_TAG
 from twinlake.errors import CompatViolation, ConflictError

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from twinlake.errors import Code, UserError, how_to_upgrade, listed
-from twinlake.protocol import _values as as_
-from twinlake.protocol.iceberg_properties import (
+from twinlake.protocol.properties import value_parsers as as_
+from twinlake.protocol.properties.iceberg import (
     COPY_ON_WRITE,
     HISTORY_AGE,
     ICEBERG_PREFIX,

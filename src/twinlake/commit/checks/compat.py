@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from twinlake.commit.footers import file_footers
+from twinlake.commit.checks.footers import file_footers
 from twinlake.compat import (
     UNIFORM_KEY,
     Profile,

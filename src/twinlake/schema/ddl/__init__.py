@@ -1,0 +1,1 @@
+"""DDL text in Spark's dialect, to schema values and back."""
