@@ -65,10 +65,15 @@ def _without_fields(text: str) -> str:
     return _empty_for_null(_STRUCT.sub("{}", text))
 
 
+def _to_milliseconds(text: str) -> str:
+    return re.sub(r"(\.\d{3})\d{3}", r"\1", text)
+
+
 def _without_padding(text: str) -> str:
     return re.sub(r" +(?=')", "", text)
 
 
+_FAR_YEARS: Final = ("0001-", "1500-", "1582-", "9999-")
 _OLD: Final = ("dates and times before 1900", "timestamps", "partitions before 1900")
 _MAPPED: Final = (
     "icebergCompatV1",
@@ -79,6 +84,13 @@ _MAPPED: Final = (
 )
 
 KNOWN: Final[tuple[Known, ...]] = (
+    Known(
+        reason="`spark.sql.parquet.outputTimestampType=TIMESTAMP_MILLIS` asks Spark to store "
+        "milliseconds. Every reader returns what was stored.",
+        readers=tuple(READERS),
+        settings=("milliseconds",),
+        explains=_same_by(_to_milliseconds),
+    ),
     Known(
         reason="PyIceberg 0.12 returns empty lists and maps where the table has null, if their "
         "elements or values are structs.",
@@ -113,9 +125,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         readers=("delta-rs", "delta-rs to_pyarrow_table"),
         groups=("primitives", *_OLD),
         columns=("ts", "tss", "times"),
-        explains=lambda one, _: (
-            "9999-" in one or "0001-" in one or "1500-" in one or "1582-" in one
-        ),
+        explains=lambda one, _: any(year in one for year in _FAR_YEARS),
     ),
     Known(
         reason="delta-rs returns CHAR values as files have them; Spark pads them.",
