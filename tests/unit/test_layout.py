@@ -1,4 +1,4 @@
-"""The folders of the package: few modules side by side, and every folder says what belongs in it."""
+"""The folders of the package: few modules side by side, and each says what belongs in it."""
 
 from __future__ import annotations
 
