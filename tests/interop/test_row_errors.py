@@ -34,6 +34,8 @@ class Case:
     constraints: tuple[tuple[str, str], ...] = ()
     query: str
     replace_where: str | None = None
+    update: str | None = None
+    """What the rows get as id once they are written; else the write itself is refused."""
     delta_class: str
     row: tuple[tuple[str, object], ...]
 
@@ -52,7 +54,8 @@ CASES = {
         row=(("id", None), ("name", SECRET)),
     ),
     "value that does not fit": Case(
-        query=f"SELECT CAST({SECRET_NUMBER} AS BIGINT) AS id, 'x' AS name",
+        query="SELECT 1 AS id, 'x' AS name",
+        update=f"CAST({SECRET_NUMBER} AS BIGINT) + 0 * length(name)",
         delta_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         row=(("id", SECRET_NUMBER),),
     ),
@@ -95,6 +98,11 @@ def broken(spark: SparkSession, path: Path, case: Case) -> TwinlakeError:
     where: dict[str, Any] = {"replace_where": case.replace_where} if case.replace_where else {}
     # Many rows, so that a Spark job writes them; just one of them is wrong.
     frame = spark.sql(f"{case.query} FROM range(30000) WHERE id = 7")
+    if case.update is not None:
+        write(frame, path, "append")
+        with pytest.raises(TwinlakeError) as caught:
+            DeltaTable.forPath(spark, str(path)).update(set={"id": case.update})
+        return caught.value
     with pytest.raises(TwinlakeError) as caught:
         write(frame, path, "overwrite" if where else "append", **where)
     return caught.value
