@@ -96,9 +96,9 @@ class FirstOnTwo(First):
         list(self.executor.map(abs, range(4)))
 
     def run(self) -> str:
-        from twinlake.iceberg import keep_up
+        from twinlake.iceberg import sync_and_record
 
-        return keep_up(self.table.snapshot, executor=self.executor).metadata_location
+        return sync_and_record(self.table.snapshot, executor=self.executor).metadata_location
 
 
 class Actions:
@@ -143,7 +143,7 @@ class Appends:
         self.writer = Writer(self.path, self.table)
 
     def run(self) -> str:
-        from twinlake.iceberg.sync.metadata_cache import RESTING
+        from twinlake.iceberg.sync.metadata_cache import METADATA_CACHE
 
         table, location = self.table, ""
         # One more, which reads from the disk what the others find in memory.
@@ -153,7 +153,7 @@ class Appends:
                 table = table.refresh()
                 if name == "cold conversion":
                     # As by a process that has not seen the table yet.
-                    RESTING.take(table.snapshot.store)
+                    METADATA_CACHE.take(table.snapshot.store)
                 start = time.process_time()
                 location = table.iceberg.sync().metadata_location
                 seconds.append(time.process_time() - start)
@@ -266,10 +266,10 @@ class Rows(_Rows):
 
     def with_looks(self, means: dict[str, float]) -> dict[str, float]:
         """Now and then a conversion looks at all files; one that has nothing to do does, too."""
-        from twinlake.iceberg.sync.metadata_cache import MOST_TURNS
+        from twinlake.iceberg.sync.metadata_cache import MAX_REUSES
 
         return {
-            name: mean + statistics.median(self.sync(name) for _ in range(3)) / MOST_TURNS
+            name: mean + statistics.median(self.sync(name) for _ in range(3)) / MAX_REUSES
             for name, mean in means.items()
         }
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         UnsupportedFeature,
         UserError,
     )
-    from twinlake.iceberg import Lag, Synced
+    from twinlake.iceberg import Lag, SyncResult
     from twinlake.log import CommitRecord
     from twinlake.table import Names, Table
     from twinlake.table.detail import Detail
@@ -67,7 +67,7 @@ __all__ = [
     "ProtocolChangedException",
     "Report",
     "StorageError",
-    "Synced",
+    "SyncResult",
     "Table",
     "TwinReport",
     "TwinlakeError",
@@ -102,7 +102,7 @@ if not TYPE_CHECKING:  # the checker alone, for one, loads in a tenth of the tim
                 "UnsupportedFeature",
                 "UserError",
             ),
-            "twinlake.iceberg": ("Lag", "Synced"),
+            "twinlake.iceberg": ("Lag", "SyncResult"),
             "twinlake.log": ("CommitRecord",),
             "twinlake.table": ("Names", "Table"),
             "twinlake.table.detail": ("Detail",),

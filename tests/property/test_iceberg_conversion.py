@@ -41,13 +41,13 @@ from tests.support.log_tables import commit, info
 from tests.support.scale import scale
 from twinlake.actions import AddFile
 from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
-from twinlake.iceberg import Check, face_version, sync_table
+from twinlake.iceberg import Check, sync_table, synced_version
 from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
 from twinlake.iceberg.format.manifest import Content, Entry, Status
 from twinlake.iceberg.format.table_metadata import encode_metadata
 from twinlake.iceberg.sync.manifest_reader import StoredManifests
-from twinlake.iceberg.sync.metadata_cache import RESTING
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg.sync.metadata_cache import METADATA_CACHE
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import CACHE, commit_key, load_snapshot
 from twinlake.runtime import Runtime
 from twinlake.storage import LocalStore
@@ -365,10 +365,10 @@ def _entry(entry: ManifestEntry, first: int) -> tuple[Any, ...]:
 
 def row_ids(table: Table) -> dict[str, int | None]:
     """The first row id of every live data file; PyIceberg does not read it."""
-    files = FaceFiles(table.snapshot.store)
-    face = files.load(table.version)
-    assert face is not None
-    rows = [row for row in face.rows if row.content is Content.DATA]
+    files = MetadataFiles(table.snapshot.store)
+    state = files.load(table.version)
+    assert state is not None
+    rows = [row for row in state.rows if row.content is Content.DATA]
     entries = [entry for row in rows for entry in StoredManifests(files).entries(row)]
     return {e.file.path: e.file.first_row_id for e in entries if e.status is not Status.DELETED}
 
@@ -376,21 +376,21 @@ def row_ids(table: Table) -> dict[str, int | None]:
 def remembered(table: Table) -> None:
     """What is kept for the next conversion is what lies there."""
     store = table.snapshot.store
-    ground = RESTING.take(store)
+    ground = METADATA_CACHE.take(store)
     if ground is None:
         return
-    files = FaceFiles(store)
+    files = MetadataFiles(store)
     read = files.load(table.version)
     assert read is not None
-    assert ground.face.rows == read.rows
-    mine, theirs = (b"".join(encode_metadata(f.metadata)) for f in (ground.face, read))
+    assert ground.state.rows == read.rows
+    mine, theirs = (b"".join(encode_metadata(f.metadata)) for f in (ground.state, read))
     assert mine == theirs
     known, fresh = StoredManifests(files, known=ground.known), StoredManifests(files)
     for row in read.rows:
         assert known.paths(row).to_text() == fresh.paths(row).to_text()
         told = zip(known.entries(row), fresh.entries(row), strict=True)
         assert all(_said(a) == _said(b) for a, b in told)
-    RESTING.keep(store, ground)
+    METADATA_CACHE.keep(store, ground)
 
 
 def _said(entry: Entry) -> Entry:
@@ -402,8 +402,8 @@ def _said(entry: Entry) -> Entry:
 
 def anew(folder: Path) -> StaticTable:
     """The face made from nothing, while the one that is carried on is put aside."""
-    kept, face = folder / "_kept", folder / "_iceberg"
-    face.rename(kept)
+    kept, state = folder / "_kept", folder / "_iceberg"
+    state.rename(kept)
     # By a store of its own: what is known of the one that is carried on stays.
     assert sync_table(load_snapshot(LocalStore(folder, durable=False))).rebuilt
     found = opened(folder)
@@ -435,7 +435,7 @@ def play(
         table = step(table, folder, chance)
         if chance.random() < 0.3:
             continue
-        first, reached = oldest(folder), face_version(table.snapshot)
+        first, reached = oldest(folder), synced_version(table.snapshot)
         done = sync_table(table.snapshot, check=chance.choice(checks))
         # It is made anew only if commits that it lacks are gone.
         assert not done.rebuilt or (reached is not None and reached < first)

@@ -13,7 +13,7 @@ from pyiceberg.manifest import read_manifest_list as pyiceberg_rows
 
 from twinlake.iceberg.format.manifest import Content, Status
 from twinlake.iceberg.format.manifest_list import (
-    ManifestRow,
+    ManifestFile,
     read_manifest_list,
     write_manifest_list,
 )
@@ -31,10 +31,10 @@ def by_status(counts: st.SearchStrategy[int]) -> st.SearchStrategy[dict[Status, 
     return st.fixed_dictionaries(dict.fromkeys(Status, counts))
 
 
-def rows(first_row_id: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[ManifestRow]]:
+def rows(first_row_id: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[ManifestFile]]:
     return st.lists(
         st.builds(
-            ManifestRow,
+            ManifestFile,
             path=st.text(min_size=1, max_size=5000),
             length=LONGS,
             spec_id=COUNTS,

@@ -12,7 +12,7 @@ from pyiceberg.table import StaticTable
 
 from tests.support.local_engine import rows_of
 from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
-from twinlake.iceberg import Synced, sync_table
+from twinlake.iceberg import SyncResult, sync_table
 from twinlake.log.deletion_vectors import dv_key, inline_descriptor, write_dv_file
 from twinlake.table import Table
 from twinlake.table.operations.create import new_metadata
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def agree(table: Table, folder: Path, *, first: int = 0) -> Synced:
+def agree(table: Table, folder: Path, *, first: int = 0) -> SyncResult:
     """Sync, and hold the rows of both faces against each other at every version Iceberg has.
 
     ``first`` is the oldest version that Delta has.

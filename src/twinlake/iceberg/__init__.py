@@ -1,14 +1,14 @@
 """The second face: Iceberg metadata derived from the Delta log, zero copy."""
 
-from twinlake.iceberg.sync.conversion_run import Synced, face_version, sync_table
+from twinlake.iceberg.sync.conversion_run import SyncResult, sync_table, synced_version
 from twinlake.iceberg.sync.hook import (
     HOOKS,
     SYNC_HOOK,
     SYNC_PROPERTY,
     Lag,
-    keep_up,
     lag_of,
-    wants_sync,
+    sync_and_record,
+    syncs_with_commit,
 )
 from twinlake.iceberg.sync.integrity import Check
 
@@ -18,10 +18,10 @@ __all__ = [
     "SYNC_PROPERTY",
     "Check",
     "Lag",
-    "Synced",
-    "face_version",
-    "keep_up",
+    "SyncResult",
     "lag_of",
+    "sync_and_record",
     "sync_table",
-    "wants_sync",
+    "synced_version",
+    "syncs_with_commit",
 ]

@@ -13,8 +13,8 @@ from twinlake.errors import (
     UserError,
     how_to_unset,
 )
-from twinlake.iceberg import face_version, keep_up, lag_of
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg import lag_of, sync_and_record, synced_version
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.runtime import engine_for
 from twinlake.table.arguments import checked_arguments
 from twinlake.table.catalog.publish import PUBLISH_PROPERTY, Published, follow, full_name, point
@@ -22,20 +22,20 @@ from twinlake.table.catalog.publish import PUBLISH_PROPERTY, Published, follow, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from twinlake.iceberg import Lag, Synced
+    from twinlake.iceberg import Lag, SyncResult
     from twinlake.iceberg.format.table_metadata import SnapshotEntry
     from twinlake.log import Snapshot
     from twinlake.runtime import Runtime
 
-__all__ = ["IcebergFace"]
+__all__ = ["IcebergView"]
 
 
 @checked_arguments
-class IcebergFace:
+class IcebergView:
     """Where the Iceberg metadata of a table is, how new it is, and how to bring it up to date."""
 
     def __init__(
-        self, snapshot: Snapshot, runtime: Runtime, named: Callable[[str], IcebergFace]
+        self, snapshot: Snapshot, runtime: Runtime, named: Callable[[str], IcebergView]
     ) -> None:
         self._snapshot = snapshot
         self._runtime = runtime
@@ -45,13 +45,13 @@ class IcebergFace:
     @property
     def version(self) -> int | None:
         """The Delta version the Iceberg metadata is at; None where there is none yet."""
-        return face_version(self._snapshot)
+        return synced_version(self._snapshot)
 
     @property
     def metadata_location(self) -> str | None:
         """The newest metadata file, as an Iceberg catalog would point to it."""
         version = self.version
-        files = FaceFiles(self._snapshot.store)
+        files = MetadataFiles(self._snapshot.store)
         return None if version is None else files.metadata_location(version)
 
     @property
@@ -83,10 +83,10 @@ class IcebergFace:
     def _snapshots(self) -> Iterator[SnapshotEntry]:
         """What Iceberg keeps, newest first."""
         version = self.version
-        face = None if version is None else FaceFiles(self._snapshot.store).load(version)
+        face = None if version is None else MetadataFiles(self._snapshot.store).load(version)
         return iter(()) if face is None else reversed(tuple(face.metadata.snapshots()))
 
-    def sync(self, spark: Any = None) -> Synced:
+    def sync(self, spark: Any = None) -> SyncResult:
         """Bring the Iceberg metadata to this version; with ``spark`` a first one is made there.
 
         The pointer of a published table is moved with it.
@@ -105,10 +105,10 @@ class IcebergFace:
         follow(self._snapshot)
         return done
 
-    def _keep_up(self, spark: Any) -> Synced:
+    def _keep_up(self, spark: Any) -> SyncResult:
         engine = engine_for(spark)
         executor = self._runtime.executor if engine is None else engine.executor
-        return keep_up(self._snapshot, executor=executor)
+        return sync_and_record(self._snapshot, executor=executor)
 
     def publish(self, name: str, spark: Any = None) -> Published:
         """Give the table a name in a catalog, which from now on follows every sync.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.schema import Struct
     from twinlake.table.diff import Diff
-    from twinlake.table.iceberg_view import IcebergFace
+    from twinlake.table.iceberg_view import IcebergView
     from twinlake.table.operations.alter import Alteration
     from twinlake.table.operations.vacuum import VacuumResult
 
@@ -144,14 +144,14 @@ class Table(TableView):
         return self._with(result.snapshot, result.warnings)
 
     @property
-    def iceberg(self) -> IcebergFace:
+    def iceberg(self) -> IcebergView:
         """The Iceberg side: its metadata, its lag, ``sync()`` and ``publish()``."""
-        from twinlake.table.iceberg_view import IcebergFace
+        from twinlake.table.iceberg_view import IcebergView
 
-        def named(name: str) -> IcebergFace:
+        def named(name: str) -> IcebergView:
             return self.refresh().set_properties({PUBLISH_PROPERTY: name}).iceberg
 
-        return IcebergFace(self._snapshot, self._runtime, named)
+        return IcebergView(self._snapshot, self._runtime, named)
 
     def diff(self, v1: int, v2: int | None = None) -> Diff:
         """What changed from version ``v1`` to ``v2`` (by default this one)."""

@@ -12,7 +12,7 @@ from twinlake.log import commit_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from twinlake.iceberg import Synced
+    from twinlake.iceberg import SyncResult
     from twinlake.table.table import Table
 
 __all__ = ["Watched"]
@@ -38,7 +38,7 @@ class Watched:
         """The table as the last conversion saw it; None before, and after a failure."""
         return self._table
 
-    def look(self) -> Synced | None:
+    def look(self) -> SyncResult | None:
         """Convert what came since the last look; None if nothing did.
 
         After a failure looks are left out, more of them the more fail in a row.
@@ -64,7 +64,7 @@ class Watched:
             return True
         return table.snapshot.store.head(commit_key(table.version + 1)) is not None
 
-    def _convert(self) -> Synced:
+    def _convert(self) -> SyncResult:
         table = self._open()
         done = table.iceberg.sync(self._spark)
         self._table = table

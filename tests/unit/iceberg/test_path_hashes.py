@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.iceberg.format.test_schema import mapped
-from twinlake.iceberg.derive.table_layout import Layout
+from twinlake.iceberg.derive.table_layout import TableLayout
 from twinlake.iceberg.format.manifest import (
     DataFile,
     Entry,
@@ -15,18 +15,18 @@ from twinlake.iceberg.format.manifest import (
     read_path_hashes,
     write_manifest,
 )
-from twinlake.iceberg.format.manifest_list import ManifestRow, manifest_row
+from twinlake.iceberg.format.manifest_list import ManifestFile, manifest_file
 
-LAYOUT = Layout(mapped("id LONG"), "file:///t")
+LAYOUT = TableLayout(mapped("id LONG"), "file:///t")
 HEADER = ManifestHeader(schema=LAYOUT.schema, spec=LAYOUT.spec)
 
 
-def written(count: int, status: Status = Status.ADDED) -> tuple[ManifestRow, bytes]:
+def written(count: int, status: Status = Status.ADDED) -> tuple[ManifestFile, bytes]:
     """A manifest of ``count`` live files and one that is gone, and its row of a list."""
     entries = [entry(f"file:///t/{number}.parquet", status) for number in range(count)]
     entries.append(entry("file:///t/gone.parquet", Status.DELETED))
     data = write_manifest(entries, HEADER)
-    row = manifest_row(
+    row = manifest_file(
         entries, HEADER, path="m.avro", length=len(data), sequence_number=1, snapshot_id=1
     )
     return row, data

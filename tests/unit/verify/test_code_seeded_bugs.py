@@ -15,7 +15,7 @@ from twinlake.commit.publish import publish as real_publish
 from twinlake.errors import Code, StorageError
 from twinlake.iceberg.derive import operation as operations
 from twinlake.iceberg.format.table_metadata import encode_metadata
-from twinlake.iceberg.sync.metadata_files import FOLDER, FaceFiles
+from twinlake.iceberg.sync.metadata_files import FOLDER, MetadataFiles
 from twinlake.log import cleanup
 from twinlake.log.names import Kind
 from twinlake.storage import Committed, Unknown
@@ -111,12 +111,14 @@ def clean_up_without_a_checkpoint(patch: pytest.MonkeyPatch) -> None:
 def point_before_writing(patch: pytest.MonkeyPatch) -> None:
     """The pointer moves before the metadata it names is there."""
 
-    def publish(self: FaceFiles, metadata: TableMetadata, *, instead_of: int | None = None) -> None:
+    def publish(
+        self: MetadataFiles, metadata: TableMetadata, *, instead_of: int | None = None
+    ) -> None:
         version = metadata.delta_version
         self.point_to(version, instead_of=instead_of)
         self.store.put(f"{FOLDER}/v{version}.metadata.json", *encode_metadata(metadata))
 
-    patch.setattr(FaceFiles, "publish", publish)
+    patch.setattr(MetadataFiles, "publish", publish)
 
 
 def leave_removed_files_listed(patch: pytest.MonkeyPatch) -> None:

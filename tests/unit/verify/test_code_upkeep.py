@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.scale import is_full_scale, scale
 from tests.unit.verify.test_code_pairs import told
-from twinlake.iceberg.sync.metadata_cache import Ground
+from twinlake.iceberg.sync.metadata_cache import CachedState
 from twinlake.verify.code import GROUPS, WORKLOADS, explore, replay, sample, sweep
 
 #: Explored to the end in every run; the others take longer and are sampled by seed.
@@ -96,13 +96,13 @@ def test_a_reader_is_not_stopped_by_a_clean_up_between_its_listing_and_its_reads
 
 
 def test_a_converter_goes_on_from_what_it_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, held = Ground.holds, []
+    real, held = CachedState.is_current, []
 
-    def holds(self: Ground, *arguments: Any) -> bool:
+    def is_current(self: CachedState, *arguments: Any) -> bool:
         held.append(real(self, *arguments))
         return held[-1]
 
-    monkeypatch.setattr(Ground, "holds", holds)
+    monkeypatch.setattr(CachedState, "is_current", is_current)
     assert explore("sync-rest").ok
     assert any(held)
 

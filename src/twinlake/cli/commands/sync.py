@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from twinlake.cli.output import Output
-    from twinlake.iceberg import Synced
+    from twinlake.iceberg import SyncResult
     from twinlake.table import Table
     from twinlake.table.watch import Watched
 
@@ -122,7 +122,7 @@ def _synced(place: Place, session: Any) -> dict[str, Any]:
         return _failed(place, error)
 
 
-def _record(place: Place, table: Table, done: Synced) -> dict[str, Any]:
+def _record(place: Place, table: Table, done: SyncResult) -> dict[str, Any]:
     return {
         "path": place.path,
         "location": table.location,

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from twinlake.actions import AddFile
-    from twinlake.iceberg.derive.table_layout import Layout
+    from twinlake.iceberg.derive.table_layout import TableLayout
 
-__all__ = ["GuessedZones"]
+__all__ = ["AssumedZones"]
 
 _LOGGER: Final = logging.getLogger("twinlake.iceberg")
 
 
-class GuessedZones:
+class AssumedZones:
     """Warns once of partition values that may mean another moment to the one who wrote them."""
 
     def __init__(self) -> None:
         self._is_told = False
 
-    def watched(self, adds: Iterable[AddFile], layout: Layout) -> Iterator[AddFile]:
+    def watched(self, adds: Iterable[AddFile], layout: TableLayout) -> Iterator[AddFile]:
         """The same files, looked at on their way."""
         columns = {} if self._is_told else _guessed_columns(layout)
         return self._looked_at(adds, columns, layout) if columns else iter(adds)
 
-    def look(self, adds: Iterable[AddFile], layout: Layout) -> None:
+    def look(self, adds: Iterable[AddFile], layout: TableLayout) -> None:
         """Look at some files."""
         columns = {} if self._is_told else _guessed_columns(layout)
         for _ in self._looked_at(adds, columns, layout) if columns else ():
@@ -42,7 +42,7 @@ class GuessedZones:
                 return
 
     def _looked_at(
-        self, adds: Iterable[AddFile], columns: dict[str, str], layout: Layout
+        self, adds: Iterable[AddFile], columns: dict[str, str], layout: TableLayout
     ) -> Iterator[AddFile]:
         for add in adds:
             for physical, name in () if self._is_told else columns.items():
@@ -54,14 +54,14 @@ class GuessedZones:
             yield add
 
 
-def _guessed_columns(layout: Layout) -> dict[str, str]:
+def _guessed_columns(layout: TableLayout) -> dict[str, str]:
     """The columns a zone is guessed for, by the name the log uses; none if the table names it."""
     if PARTITION_TIME_ZONE in layout.metadata.configuration:
         return {}
     return {part.physical: part.name for part in layout.spec.fields if part.type == TIMESTAMP}
 
 
-def _tell(layout: Layout, column: str, text: str, path: str) -> None:
+def _tell(layout: TableLayout, column: str, text: str, path: str) -> None:
     fields = {
         "table": layout.location,
         "column": column,

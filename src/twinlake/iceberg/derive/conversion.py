@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.iceberg.derive.expiry import REMOVAL, removal_ms
-from twinlake.iceberg.derive.iceberg_state import Face
+from twinlake.iceberg.derive.iceberg_state import IcebergState
 from twinlake.iceberg.derive.metadata_update import moment_of, next_metadata, next_row_id
 from twinlake.iceberg.derive.operation import FileChanges, snapshot_summary
-from twinlake.iceberg.derive.snapshot_delta import Work
+from twinlake.iceberg.derive.snapshot_delta import SnapshotDelta
 from twinlake.iceberg.format.manifest import (
     Content,
     ManifestHeader,
@@ -26,7 +26,7 @@ from twinlake.iceberg.format.manifest import (
     path_hash,
     write_manifest,
 )
-from twinlake.iceberg.format.manifest_list import manifest_row, write_manifest_list
+from twinlake.iceberg.format.manifest_list import manifest_file, write_manifest_list
 from twinlake.iceberg.format.table_metadata import SnapshotEntry
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from twinlake.iceberg.derive.manifests import Manifests
     from twinlake.iceberg.derive.table_layout import Commit
     from twinlake.iceberg.format.manifest import Entry
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.runtime import Executor
 
-__all__ = ["Conversion", "LostFile"]
+__all__ = ["Conversion", "MissingFile"]
 
 #: Entries of a full manifest; about as many as fit into the 8 MB that Iceberg aims at.
 _FULL: Final = 8192
@@ -49,7 +49,7 @@ _TIER: Final = 8
 _TIER_BITS: Final = 3
 
 
-class LostFile(Exception):
+class MissingFile(Exception):
     """A commit removes a file that no manifest lists: the face must be made anew."""
 
 
@@ -59,14 +59,14 @@ class Conversion:
     Files are written as they are made: nothing points to them until the metadata does.
     """
 
-    def __init__(self, face: Face | None, manifests: Manifests) -> None:
-        self._face = face
+    def __init__(self, state: IcebergState | None, manifests: Manifests) -> None:
+        self._face = state
         self._manifests = manifests
         # A face that was begun here knows all files there are: what it lacks was never there.
-        self._knows_all = face is None
+        self._knows_all = state is None
 
     @property
-    def face(self) -> Face | None:
+    def state(self) -> IcebergState | None:
         """The face after the last commit that was applied."""
         return self._face
 
@@ -76,61 +76,61 @@ class Conversion:
         rows = before.rows if before is not None else ()
         old = before.metadata if before is not None else None
         snapshot = None
-        work = Work(commit, rows, self._manifests)
-        if work.changes_table:
+        delta = SnapshotDelta(commit, rows, self._manifests)
+        if delta.changes_table:
             # A manifest of which nothing is left tells of a removal that is over.
             kept = [row for row in rows if row.live_files]
-            kept = self._merge(work, self._take_out(work, kept))
-            rows = (*self.added(work), *kept)
-            snapshot = self._snapshot(work, rows, old)
-        self._face = Face(metadata=next_metadata(commit, old, snapshot), rows=rows)
+            kept = self._merge(delta, self._take_out(delta, kept))
+            rows = (*self.added(delta), *kept)
+            snapshot = self._snapshot(delta, rows, old)
+        self._face = IcebergState(metadata=next_metadata(commit, old, snapshot), rows=rows)
 
     def begin(self, commit: Commit, adds: Iterable[AddFile], executor: Executor) -> None:
         """Start a face with a version as if all its files had come in with it."""
-        own = Work(commit, (), self._manifests)
+        own = SnapshotDelta(commit, (), self._manifests)
         self._manifests.learn(commit.layout.spec)
         task = _WriteFiles(commit, self._manifests.fresh())
-        rows: list[ManifestRow] = []
+        rows: list[ManifestFile] = []
         for part in executor.map(task, _batches(adds)):
             rows.extend(part.rows)
             own.absorb(part.counts, part.partitions)
             self._manifests.written |= part.written
         snapshot = self._snapshot(own, rows, None) if rows else None
-        self._face = Face(metadata=next_metadata(commit, None, snapshot), rows=tuple(rows))
+        self._face = IcebergState(metadata=next_metadata(commit, None, snapshot), rows=tuple(rows))
 
-    def added(self, work: Work) -> list[ManifestRow]:
+    def added(self, delta: SnapshotDelta) -> list[ManifestFile]:
         """The manifests of what comes in."""
-        vectors = work.vectors(
+        vectors = delta.vectors(
             self._manifests.vector,
-            lambda data: self._keep(work.commit.version, "dv", data, "puffin"),
+            lambda data: self._keep(delta.commit.version, "dv", data, "puffin"),
         )
         return [
-            *(self._write(chunk, work, Content.DATA) for chunk in _chunks(work.entries())),
-            *(self._write(chunk, work, Content.DELETES) for chunk in _chunks(vectors)),
+            *(self._write(chunk, delta, Content.DATA) for chunk in _chunks(delta.entries())),
+            *(self._write(chunk, delta, Content.DELETES) for chunk in _chunks(vectors)),
         ]
 
     def _snapshot(
-        self, work: Work, rows: Sequence[ManifestRow], old: TableMetadata | None
+        self, delta: SnapshotDelta, rows: Sequence[ManifestFile], old: TableMetadata | None
     ) -> SnapshotEntry:
-        commit = work.commit
+        commit = delta.commit
         parent = old.current if old is not None else None
         parent_id = None if parent is None else parent.snapshot_id
         data = write_manifest_list(
             rows,
-            snapshot_id=work.snapshot_id,
+            snapshot_id=delta.snapshot_id,
             parent_id=parent_id,
             sequence_number=commit.version,
             format_version=commit.layout.format_version,
         )
         stamp = moment_of(commit, old)
         summary = {
-            "operation": str(work.operation),
-            **snapshot_summary(work.counts, None if parent is None else parent.counts),
+            "operation": str(delta.operation),
+            **snapshot_summary(delta.counts, None if parent is None else parent.counts),
             **_trace(commit, stamp),
         }
         first, after = _row_ids(commit, old)
         return SnapshotEntry(
-            snapshot_id=work.snapshot_id,
+            snapshot_id=delta.snapshot_id,
             parent_snapshot_id=parent_id,
             sequence_number=commit.version,
             timestamp_ms=stamp,
@@ -141,11 +141,11 @@ class Conversion:
             added_rows=None if first is None or after is None else after - first,
         )
 
-    def _take_out(self, work: Work, rows: list[ManifestRow]) -> list[ManifestRow]:
+    def _take_out(self, delta: SnapshotDelta, rows: list[ManifestFile]) -> list[ManifestFile]:
         """The rows without what goes; each manifest that holds some of it is written again."""
-        gone = {content: set(paths) for content, paths in work.gone.items()}
+        gone = {content: set(paths) for content, paths in delta.gone.items()}
         hashes = {
-            Content.DATA: {path_hash(p) for p in (*gone[Content.DATA], *work.restated)},
+            Content.DATA: {path_hash(p) for p in (*gone[Content.DATA], *delta.restated)},
             Content.DELETES: {path_hash(p) for p in gone[Content.DELETES]},
         }
         left = []
@@ -160,27 +160,27 @@ class Conversion:
                     continue
                 if entry.file.key in gone[row.content]:
                     gone[row.content].discard(entry.file.key)
-                    work.count_removed(entry.file)
-                    entries.append(entry.deleted(row.sequence_number, work.snapshot_id))
+                    delta.count_removed(entry.file)
+                    entries.append(entry.deleted(row.sequence_number, delta.snapshot_id))
                 else:
                     kept = entry.carried(row.sequence_number)
-                    file = work.restated.get(kept.file.path, kept.file)
+                    file = delta.restated.get(kept.file.path, kept.file)
                     entries.append(msgspec.structs.replace(kept, file=file))
-            left.append(self._write(entries, work, row.content, row))
+            left.append(self._write(entries, delta, row.content, row))
         if not self._knows_all and (lost := set().union(*gone.values())):
-            raise LostFile(min(lost))
+            raise MissingFile(min(lost))
         return left
 
-    def _merge(self, work: Work, rows: list[ManifestRow]) -> list[ManifestRow]:
+    def _merge(self, delta: SnapshotDelta, rows: list[ManifestFile]) -> list[ManifestFile]:
         """Put small manifests of about one size together, so that their number stays low.
 
         An entry moves up a tier each time, so it is written again a few times in its life however
         long the table lives.
         """
-        tiers: dict[tuple[int, Content, int], list[ManifestRow]] = {}
+        tiers: dict[tuple[int, Content, int], list[ManifestFile]] = {}
         for row in rows:
             # What this very snapshot rewrote tells of its removals and has to stay.
-            if row.live_files < _FULL and row.snapshot_id != work.snapshot_id:
+            if row.live_files < _FULL and row.snapshot_id != delta.snapshot_id:
                 tier = row.live_files.bit_length() // _TIER_BITS
                 tiers.setdefault((row.spec_id, row.content, tier), []).append(row)
         for small in tiers.values():
@@ -193,7 +193,7 @@ class Conversion:
                 if entry.status is not Status.DELETED
             ]
             merged = [
-                self._write(chunk, work, small[0].content, small[0]) for chunk in _chunks(entries)
+                self._write(chunk, delta, small[0].content, small[0]) for chunk in _chunks(entries)
             ]
             taken = {row.path for row in small}
             rows = [*merged, *(row for row in rows if row.path not in taken)]
@@ -202,11 +202,11 @@ class Conversion:
     def _write(
         self,
         entries: Sequence[Entry],
-        work: Work,
+        delta: SnapshotDelta,
         content: Content,
-        like: ManifestRow | None = None,
-    ) -> ManifestRow:
-        layout, version = work.commit.layout, work.commit.version
+        like: ManifestFile | None = None,
+    ) -> ManifestFile:
+        layout, version = delta.commit.layout, delta.commit.version
         header = ManifestHeader(
             schema=layout.schema,
             spec=layout.spec
@@ -216,14 +216,14 @@ class Conversion:
             format_version=layout.format_version,
         )
         data = write_manifest(entries, header)
-        first, _ = _row_ids(work.commit, self._face.metadata if self._face else None)
-        row = manifest_row(
+        first, _ = _row_ids(delta.commit, self._face.metadata if self._face else None)
+        row = manifest_file(
             entries,
             header,
             path=self._keep(version, "m", data),
             length=len(data),
             sequence_number=version,
-            snapshot_id=work.snapshot_id,
+            snapshot_id=delta.snapshot_id,
             first_row_id=first if content is Content.DATA else None,
         )
         self._manifests.remember(row, entries, header.spec)
@@ -238,7 +238,7 @@ class Conversion:
 class _Part:
     """Manifests of some of the files of a first snapshot, and what they add to its summary."""
 
-    rows: tuple[ManifestRow, ...]
+    rows: tuple[ManifestFile, ...]
     counts: Mapping[str, int]
     partitions: frozenset[Any]
     written: frozenset[str]
@@ -254,12 +254,12 @@ class _WriteFiles:
     def __call__(self, adds: Sequence[AddFile]) -> _Part:
         manifests = self.manifests.fresh()
         changes = FileChanges(added=adds, data_changes=frozenset({True}))
-        work = Work(replace(self.commit, changes=changes), (), manifests)
-        rows = Conversion(None, manifests).added(work)
+        delta = SnapshotDelta(replace(self.commit, changes=changes), (), manifests)
+        rows = Conversion(None, manifests).added(delta)
         return _Part(
             rows=tuple(rows),
-            counts=work.counts,
-            partitions=work.partitions,
+            counts=delta.counts,
+            partitions=delta.partitions,
             written=frozenset(manifests.written),
         )
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.table_metadata import TableMetadata
 
-__all__ = ["Face"]
+__all__ = ["IcebergState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Face:
+class IcebergState:
     """The metadata of a version and what its current snapshot lists."""
 
     metadata: TableMetadata
-    rows: tuple[ManifestRow, ...] = ()
+    rows: tuple[ManifestFile, ...] = ()
     """The manifests of the current snapshot."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import DeletionVectorDescriptor
     from twinlake.iceberg.format.manifest import DataFile, Entry, PathHashes
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.partition_spec import PartitionSpec
 
 __all__ = ["Manifests"]
@@ -25,23 +25,23 @@ class Manifests(Protocol):
         """Manifests of the same table of which nothing is known and nothing was written."""
         ...
 
-    def spec(self, row: ManifestRow) -> PartitionSpec:
+    def spec(self, row: ManifestFile) -> PartitionSpec:
         """The spec the files of a manifest lie under."""
         ...
 
-    def paths(self, row: ManifestRow) -> PathHashes:
+    def paths(self, row: ManifestFile) -> PathHashes:
         """The hashes of the paths that are live in a manifest."""
         ...
 
-    def entries(self, row: ManifestRow) -> Sequence[Entry]:
+    def entries(self, row: ManifestFile) -> Sequence[Entry]:
         """The entries of a manifest."""
         ...
 
-    def live(self, rows: Iterable[ManifestRow], paths: Iterable[str]) -> frozenset[str]:
+    def live(self, rows: Iterable[ManifestFile], paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that are live in one of the manifests."""
         ...
 
-    def found(self, rows: Iterable[ManifestRow], paths: Collection[str]) -> dict[str, DataFile]:
+    def found(self, rows: Iterable[ManifestFile], paths: Collection[str]) -> dict[str, DataFile]:
         """The live files with these paths, as the manifests list them."""
         ...
 
@@ -53,7 +53,7 @@ class Manifests(Protocol):
         """Write a file; returns its location."""
         ...
 
-    def remember(self, row: ManifestRow, entries: Sequence[Entry], spec: PartitionSpec) -> None:
+    def remember(self, row: ManifestFile, entries: Sequence[Entry], spec: PartitionSpec) -> None:
         """Keep the entries of a manifest that was just written."""
         ...
 

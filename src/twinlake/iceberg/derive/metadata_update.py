@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.iceberg.derive.table_properties import face_properties
+from twinlake.iceberg.derive.table_properties import iceberg_properties
 from twinlake.iceberg.format.raw_entries import NO_ENTRIES
 from twinlake.iceberg.format.schema import highest_id
 from twinlake.iceberg.format.sort_order import UNSORTED, sort_order
@@ -13,7 +13,7 @@ from twinlake.iceberg.format.table_metadata import TableMetadata, table_uuid
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.derive.table_layout import Commit, Layout
+    from twinlake.iceberg.derive.table_layout import Commit, TableLayout
     from twinlake.iceberg.format.table_metadata import SnapshotEntry
 
 __all__ = ["moment_of", "next_metadata", "next_row_id"]
@@ -43,7 +43,7 @@ def next_metadata(
         last_partition_id=max(spec.last_field_id, old.last_partition_id if old else 0),
         default_sort_order_id=order["order-id"],
         sort_orders=_listed(old.sort_orders if old else (UNSORTED,), order, "order-id"),
-        properties=face_properties(commit, old),
+        properties=iceberg_properties(commit, old),
         current_snapshot_id=old.current_snapshot_id if old else None,
         refs=old.refs if old else {},
         snapshot_texts=old.snapshot_texts if old else NO_ENTRIES,
@@ -53,7 +53,7 @@ def next_metadata(
     return metadata if snapshot is None else metadata.followed_by(snapshot)
 
 
-def _last_column_id(layout: Layout) -> int:
+def _last_column_id(layout: TableLayout) -> int:
     """The highest id that was ever given, as far as the table knows."""
     known = layout.metadata.get("delta.columnMapping.maxColumnId")
     return max(int(known) if known.isdecimal() else 0, highest_id(layout.schema))

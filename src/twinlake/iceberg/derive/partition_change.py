@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.iceberg.derive.operation import FileChanges
-    from twinlake.iceberg.derive.table_layout import Layout
+    from twinlake.iceberg.derive.table_layout import TableLayout
     from twinlake.schema import DataType
 
-__all__ = ["rereads_partitions", "told_anew"]
+__all__ = ["moves_files", "with_moved_files"]
 
 _WHOLE: Final = frozenset({BYTE, SHORT, INTEGER, LONG})
 
 
-def rereads_partitions(before: Layout, after: Layout) -> bool:
+def moves_files(before: TableLayout, after: TableLayout) -> bool:
     """Whether texts may be read as other values than before; only then files need a look."""
     pairs = [
         (was.type, now.type)
@@ -39,12 +39,12 @@ def rereads_partitions(before: Layout, after: Layout) -> bool:
     return any(was != now and not _promotes_alike(was, now) for was, now in pairs)
 
 
-def told_anew(
+def with_moved_files(
     changes: FileChanges,
     live: Iterable[AddFile],
     *,
-    before: Layout,
-    after: Layout,
+    before: TableLayout,
+    after: TableLayout,
     timestamp_ms: int,
 ) -> FileChanges:
     """The changes of a commit, and with them each live file that has another partition now.

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile, DeletionVectorDescriptor
     from twinlake.iceberg.derive.manifests import Manifests
     from twinlake.iceberg.derive.table_layout import Commit
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
 
-__all__ = ["Work"]
+__all__ = ["SnapshotDelta"]
 
 
 #: Iceberg's id of the column of position deletes that names the data file.
 _FILE_PATH: Final = 2147483546
 
 
-class Work:
+class SnapshotDelta:
     """What one commit does to the entries of the manifests, and the counts of its summary."""
 
-    def __init__(self, commit: Commit, rows: Sequence[ManifestRow], manifests: Manifests) -> None:
+    def __init__(self, commit: Commit, rows: Sequence[ManifestFile], manifests: Manifests) -> None:
         self.commit = commit
         self.snapshot_id = commit.snapshot_id or snapshot_id(
             commit.layout.metadata.id, commit.version

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["Commit", "Layout", "file_location", "layout_of"]
+__all__ = ["Commit", "TableLayout", "file_location", "layout_of"]
 
 _V3_FLAG: Final = "delta.enableIcebergCompatV3"
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """A table's metadata as Iceberg sees it."""
 
     metadata: Metadata
@@ -106,9 +106,9 @@ class Layout:
 
 
 @lru_cache(maxsize=32)
-def layout_of(metadata: Metadata, location: str) -> Layout:
+def layout_of(metadata: Metadata, location: str) -> TableLayout:
     """The layout of a table: most commits leave it alone, and making it costs a third of one."""
-    return Layout(metadata, location, partition_zone(metadata))
+    return TableLayout(metadata, location, partition_zone(metadata))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Commit:
 
     version: int
     timestamp_ms: int
-    layout: Layout
+    layout: TableLayout
     changes: FileChanges
     engine: str = ""
     """The name of the one that made it."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.protocol import Metadata
 
-__all__ = ["face_properties"]
+__all__ = ["iceberg_properties"]
 
 #: A commit meets others here, Delta's among them: rather often, not for half an hour.
 _RETRIES: Final = {
@@ -36,7 +36,7 @@ _CODECS: Final[Mapping[str, str]] = {
 _DEFAULT_CODEC: Final = "snappy"
 
 
-def face_properties(commit: Commit, old: TableMetadata | None) -> dict[str, str]:
+def iceberg_properties(commit: Commit, old: TableMetadata | None) -> dict[str, str]:
     """The properties after a commit, which came after ``old``."""
     layout = commit.layout
     return {

@@ -21,7 +21,7 @@ from twinlake.iceberg.format.partition_spec import Summary, summarize_partitions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ManifestRow", "manifest_row", "read_manifest_list", "write_manifest_list"]
+__all__ = ["ManifestFile", "manifest_file", "read_manifest_list", "write_manifest_list"]
 
 _V2: Final = 2
 _NULL: Final = b"\x00"
@@ -32,7 +32,7 @@ _COUNTED: Final = (Status.ADDED, Status.EXISTING, Status.DELETED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManifestRow:
+class ManifestFile:
     """One row of a manifest list: a manifest, and what it says in sum."""
 
     path: str
@@ -71,7 +71,7 @@ class ManifestRow:
         return b"".join((text(self.path), *map(long, numbers), _SOME, block, _NULL))
 
 
-def manifest_row(
+def manifest_file(
     entries: Sequence[Entry],
     header: ManifestHeader,
     *,
@@ -80,7 +80,7 @@ def manifest_row(
     sequence_number: int,
     snapshot_id: int,
     first_row_id: int | None = None,
-) -> ManifestRow:
+) -> ManifestFile:
     """The row of a manifest that was just written."""
     files, rows = dict.fromkeys(Status, 0), dict.fromkeys(Status, 0)
     lowest = sequence_number
@@ -89,7 +89,7 @@ def manifest_row(
         rows[entry.status] += entry.file.record_count
         if entry.status is not Status.DELETED and entry.sequence_number is not None:
             lowest = min(lowest, entry.sequence_number)
-    return ManifestRow(
+    return ManifestFile(
         path=path,
         length=length,
         spec_id=header.spec.id,
@@ -105,7 +105,7 @@ def manifest_row(
 
 
 def write_manifest_list(
-    rows: Sequence[ManifestRow],
+    rows: Sequence[ManifestFile],
     *,
     snapshot_id: int,
     parent_id: int | None,
@@ -126,7 +126,7 @@ def write_manifest_list(
     return container(_schema_text(format_version), metadata, records, marker_for(metadata))
 
 
-def read_manifest_list(data: bytes) -> list[ManifestRow]:
+def read_manifest_list(data: bytes) -> list[ManifestFile]:
     """The rows of a manifest list."""
     import fastavro
 
@@ -152,8 +152,8 @@ def _encoded_summary(part: Summary) -> bytes:
     )
 
 
-def _row(record: Any) -> ManifestRow:
-    return ManifestRow(
+def _row(record: Any) -> ManifestFile:
+    return ManifestFile(
         path=record["manifest_path"],
         length=record["manifest_length"],
         spec_id=record["partition_spec_id"],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["NO_ENTRIES", "EntryTexts", "Stretch"]
+__all__ = ["NO_ENTRIES", "RawEntries", "RawSpan"]
 
 #: A quote within a string is escaped. So this stands between two objects of a list and, as long as
 #: these hold no lists of objects themselves, in one other place: where a string ends with ``},{``.
@@ -24,7 +24,7 @@ _SHORT: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RawSpan:
     """Objects that stand in some text, one behind the other; there is at least one."""
 
     data: bytes
@@ -48,12 +48,12 @@ class Stretch:
         # Past the brace and the comma.
         return self.data[self.start if before < 0 else before + 2 : self.end]
 
-    def without_first(self, count: int) -> tuple[Stretch | None, int]:
+    def without_first(self, count: int) -> tuple[RawSpan | None, int]:
         """What is left when objects are taken from the front, and how many were too few."""
         at = self.start
         while count and at < self.end:
             at, count = self._after(at) + 1, count - 1
-        return (Stretch(self.data, at, self.end) if at < self.end else None), count
+        return (RawSpan(self.data, at, self.end) if at < self.end else None), count
 
     def holds(self, text: bytes) -> bool:
         """Whether some text stands in one of the objects."""
@@ -72,18 +72,18 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryTexts:
+class RawEntries:
     """The objects of a list, without white space between them.
 
     What was read is not copied, and not looked at before somebody asks for what is in it.
     """
 
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[RawSpan, ...] = ()
 
     @classmethod
-    def within(cls, data: bytes, start: int, end: int) -> EntryTexts:
+    def within(cls, data: bytes, start: int, end: int) -> RawEntries:
         """What stands between the brackets of a list in some text."""
-        return cls((Stretch(data, start, end),)) if start < end else NO_ENTRIES
+        return cls((RawSpan(data, start, end),)) if start < end else NO_ENTRIES
 
     def __bool__(self) -> bool:
         return bool(self.stretches)
@@ -98,20 +98,20 @@ class EntryTexts:
         """The text of the last object; there has to be one."""
         return self.stretches[-1].last
 
-    def followed_by(self, text: bytes) -> EntryTexts:
+    def followed_by(self, text: bytes) -> RawEntries:
         """The list with one object more."""
         before = self.stretches
         if before and before[-1].end - before[-1].start < _SHORT:
             short, before = before[-1], before[:-1]
             text = b",".join((memoryview(short.data)[short.start : short.end], text))
-        return EntryTexts((*before, Stretch(text, 0, len(text))))
+        return RawEntries((*before, RawSpan(text, 0, len(text))))
 
-    def without_first(self, count: int) -> EntryTexts:
+    def without_first(self, count: int) -> RawEntries:
         """The list that is left when so many objects are taken from the front."""
         for place, stretch in enumerate(self.stretches):
             left, count = stretch.without_first(count)
             if left is not None:
-                return EntryTexts((left, *self.stretches[place + 1 :]))
+                return RawEntries((left, *self.stretches[place + 1 :]))
         return NO_ENTRIES
 
     def holds(self, text: bytes) -> bool:
@@ -126,4 +126,4 @@ class EntryTexts:
             yield memoryview(stretch.data)[stretch.start : stretch.end]
 
 
-NO_ENTRIES: Final = EntryTexts()
+NO_ENTRIES: Final = RawEntries()

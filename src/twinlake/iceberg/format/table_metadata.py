@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.iceberg.format.raw_entries import NO_ENTRIES, EntryTexts
+from twinlake.iceberg.format.raw_entries import NO_ENTRIES, RawEntries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +87,9 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
     refs: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     next_row_id: int | None = None
-    snapshot_texts: EntryTexts = NO_ENTRIES
+    snapshot_texts: RawEntries = NO_ENTRIES
     """The snapshots, oldest first."""
-    snapshot_log: EntryTexts = NO_ENTRIES
+    snapshot_log: RawEntries = NO_ENTRIES
     """When each of them became the current one, in the same order."""
 
     @property
@@ -177,8 +177,8 @@ def _parted(data: bytes) -> TableMetadata | None:
         return None
     return msgspec.structs.replace(
         _DECODER.decode(data[:start] + b"}"),
-        snapshot_texts=EntryTexts.within(data, first, middle),
-        snapshot_log=EntryTexts.within(data, entries, end),
+        snapshot_texts=RawEntries.within(data, first, middle),
+        snapshot_log=RawEntries.within(data, entries, end),
     )
 
 

@@ -22,9 +22,9 @@ from twinlake.iceberg.sync.metadata_files import FOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.table_metadata import SnapshotEntry, TableMetadata
-    from twinlake.iceberg.sync.metadata_files import FaceFiles
+    from twinlake.iceberg.sync.metadata_files import MetadataFiles
 
 __all__ = ["LEFTOVERS", "clean_up", "only_before", "sweep", "with_log"]
 
@@ -58,7 +58,9 @@ def with_log(
     return msgspec.structs.replace(metadata, metadata_log=kept), log[: -len(kept)]
 
 
-def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files: FaceFiles) -> None:
+def clean_up(
+    metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files: MetadataFiles
+) -> None:
     """Delete metadata files that fell out of the log, and what only they reach.
 
     Whatever goes wrong here costs space and nothing else, so it is passed over.
@@ -75,7 +77,7 @@ def clean_up(metadata: TableMetadata, fallen: Iterable[MetadataLogEntry], files:
         return
 
 
-def _delete(locations: Iterable[str], files: FaceFiles) -> None:
+def _delete(locations: Iterable[str], files: MetadataFiles) -> None:
     """Delete files of the face; what is none of it stays, whoever names it."""
     keys = (files.key_of(location) for location in locations)
     files.delete([key for key in keys if _OWN.fullmatch(key)])
@@ -91,14 +93,14 @@ def _has_expired(metadata: TableMetadata) -> bool:
     return first is None or first.parent_snapshot_id is not None
 
 
-def _oldest(metadata: TableMetadata, files: FaceFiles) -> SnapshotEntry | None:
+def _oldest(metadata: TableMetadata, files: MetadataFiles) -> SnapshotEntry | None:
     """The first snapshot of the oldest metadata file that stays."""
     found = files.read_metadata(metadata.metadata_log[0].metadata_file)
     return (found or metadata).oldest
 
 
 def only_before(
-    kept: SnapshotEntry | None, old: Iterable[SnapshotEntry], files: FaceFiles
+    kept: SnapshotEntry | None, old: Iterable[SnapshotEntry], files: MetadataFiles
 ) -> list[str]:
     """The files that only snapshots before the first one that is kept reach.
 
@@ -113,7 +115,7 @@ def only_before(
         return []
 
     needed = {row.path: row for row in read_manifest_list(files.read(kept.manifest_list))}
-    found: dict[str, ManifestRow] = {}
+    found: dict[str, ManifestFile] = {}
     lists = []
     for snapshot in gone:
         try:
@@ -126,7 +128,7 @@ def only_before(
     return [*lists, *found, *sorted(vectors)]
 
 
-def _vector_files(rows: Iterable[ManifestRow], files: FaceFiles) -> set[str]:
+def _vector_files(rows: Iterable[ManifestFile], files: MetadataFiles) -> set[str]:
     return {
         entry.file.path
         for row in rows
@@ -135,7 +137,7 @@ def _vector_files(rows: Iterable[ManifestRow], files: FaceFiles) -> set[str]:
     }
 
 
-def sweep(metadata: TableMetadata, written: Iterable[str], files: FaceFiles) -> bool:
+def sweep(metadata: TableMetadata, written: Iterable[str], files: MetadataFiles) -> bool:
     """Delete what an earlier face left behind, after a new one was made with ``written``.
 
     Returns whether there was anything.

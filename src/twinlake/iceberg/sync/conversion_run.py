@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import Code, CompatViolation, CorruptTable, StorageError
-from twinlake.iceberg.derive.conversion import Conversion, LostFile
+from twinlake.iceberg.derive.conversion import Conversion, MissingFile
 from twinlake.iceberg.derive.expiry import Horizon, retention_ms, vacuum_horizon
-from twinlake.iceberg.derive.iceberg_state import Face
+from twinlake.iceberg.derive.iceberg_state import IcebergState
 from twinlake.iceberg.derive.table_layout import layout_of
 from twinlake.iceberg.format.manifest import DamagedFile
 from twinlake.iceberg.format.partition_spec import PartitionSpec
 from twinlake.iceberg.format.table_metadata import table_uuid
 from twinlake.iceberg.sync.cleanup import LEFTOVERS, clean_up, only_before, sweep, with_log
-from twinlake.iceberg.sync.integrity import Check, unsound
-from twinlake.iceberg.sync.log_reader import LogGap, LogSource
-from twinlake.iceberg.sync.manifest_reader import Known, StoredManifests
-from twinlake.iceberg.sync.metadata_cache import RESTING, Ground
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg.sync.integrity import Check, find_damage
+from twinlake.iceberg.sync.log_reader import LogGap, LogReader
+from twinlake.iceberg.sync.manifest_reader import ManifestCache, StoredManifests
+from twinlake.iceberg.sync.metadata_cache import METADATA_CACHE, CachedState
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import load_snapshot
 from twinlake.runtime import InProcess
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from twinlake.runtime import Executor
     from twinlake.storage import ObjectMeta
 
-__all__ = ["Synced", "face_version", "sync_table"]
+__all__ = ["SyncResult", "sync_table", "synced_version"]
 
 _NEVER: Final = -(1 << 62)
 _MARK: Final = "delta-commit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
+class SyncResult:
     """What a sync did."""
 
     version: int
@@ -56,14 +56,14 @@ class Synced:
     metadata_location: str
 
 
-def face_version(snapshot: Snapshot) -> int | None:
+def synced_version(snapshot: Snapshot) -> int | None:
     """The Delta version the face is at; None where there is none."""
-    return FaceFiles(snapshot.store).newest()
+    return MetadataFiles(snapshot.store).newest()
 
 
 def sync_table(
     snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
-) -> Synced:
+) -> SyncResult:
     """Bring the face to the version of a snapshot; a face that is ahead is left alone.
 
     Raises:
@@ -71,31 +71,31 @@ def sync_table(
             the face is at the version before it.
     """
     executor = executor or InProcess()
-    files = FaceFiles(snapshot.store)
-    source = LogSource(snapshot, files.location, executor)
+    files = MetadataFiles(snapshot.store)
+    source = LogReader(snapshot, files.location, executor)
     # First of all: what is made anew after this look is not what is read after it.
-    anew = files.made_anew()
+    marker = files.rebuild_marker()
     newest = files.newest()
     trust = _trust(check, newest, snapshot.version)
-    ground = None if newest is None else _ground(files, newest, anew, trust=trust)
-    why = _unfit(ground.face if ground else None, newest, snapshot, source)
-    if ground is not None and ground.published is None and not why:
-        why = unsound(ground.face, files, check)
-    if ground is not None and not why:
-        face = ground.face
-        if face.metadata.delta_version >= snapshot.version:
-            return _as_it_is(face, files)
+    cached = None if newest is None else _cached_state(files, newest, marker, trust=trust)
+    why = _why_rebuild(cached.state if cached else None, newest, snapshot, source)
+    if cached is not None and cached.published is None and not why:
+        why = find_damage(cached.state, files, check)
+    if cached is not None and not why:
+        state = cached.state
+        if state.metadata.delta_version >= snapshot.version:
+            return _unchanged(state, files)
         try:
-            return _carry_on(ground, source, files)
+            return _convert_since(cached, source, files)
         except LogGap as gap:
             why = gap.args[0]
-        except LostFile as lost:
+        except MissingFile as lost:
             why = f"no manifest listed {lost.args[0]}"
         except DamagedFile as damaged:
             why = f"{damaged.args[0]} is damaged"
         except msgspec.DecodeError:
             # Snapshots are parsed when they are looked at.
-            why = f"{files.metadata_location(face.metadata.delta_version)} is damaged"
+            why = f"{files.metadata_location(state.metadata.delta_version)} is damaged"
         except StorageError as error:
             if error.code is not Code.STORAGE_NOT_FOUND:
                 raise
@@ -106,7 +106,7 @@ def sync_table(
         # The face was further than this value: going back to it would lose what came since.
         latest = load_snapshot(snapshot.store)
         if latest.version > snapshot.version:
-            snapshot, source = latest, LogSource(latest, files.location, executor)
+            snapshot, source = latest, LogReader(latest, files.location, executor)
     return _rebuild(snapshot, files, source, why, executor)
 
 
@@ -117,41 +117,47 @@ def _trust(check: Check, newest: int | None, wanted: int) -> bool:
     return check is Check.NOTHING or (check is Check.SIZES and not is_asked)
 
 
-def _ground(
-    files: FaceFiles, newest: int, anew: ObjectMeta | None, *, trust: bool
-) -> Ground | None:
+def _cached_state(
+    files: MetadataFiles, newest: int, marker: ObjectMeta | None, *, trust: bool
+) -> CachedState | None:
     """The newest face; None where it cannot be read."""
-    resting = RESTING.take(files.store)
-    if trust and resting is not None and resting.holds(files, newest, anew):
-        return resting
-    face = files.load(newest)
-    return None if face is None else Ground(face=face, known=Known(), made_anew=anew)
+    kept = METADATA_CACHE.take(files.store)
+    if trust and kept is not None and kept.is_current(files, newest, marker):
+        return kept
+    state = files.load(newest)
+    return (
+        None
+        if state is None
+        else CachedState(state=state, known=ManifestCache(), rebuild_marker=marker)
+    )
 
 
-def _unfit(face: Face | None, newest: int | None, snapshot: Snapshot, source: LogSource) -> str:
+def _why_rebuild(
+    state: IcebergState | None, newest: int | None, snapshot: Snapshot, source: LogReader
+) -> str:
     """Why a face cannot be carried on."""
     if newest is None:
         return "there was none"
-    if face is None:
+    if state is None:
         return f"that of version {newest} cannot be read"
-    wanted = layout_of(snapshot.metadata, face.metadata.location).format_version
-    if face.metadata.format_version != wanted:
+    wanted = layout_of(snapshot.metadata, state.metadata.location).format_version
+    if state.metadata.format_version != wanted:
         return f"the table changed to format version {wanted}"
     mark = source.mark(newest)
-    if mark and mark == face.metadata.properties.get(_MARK):
+    if mark and mark == state.metadata.properties.get(_MARK):
         return ""
     # A table that was replaced by a commit of its own log has another id, too.
-    if face.metadata.table_uuid != table_uuid(snapshot.metadata.id):
+    if state.metadata.table_uuid != table_uuid(snapshot.metadata.id):
         return "it was that of another table"
     if mark:
         return f"version {newest} of the log is not the one that was converted"
     return f"the log ends before version {newest}" if newest > snapshot.version else ""
 
 
-def _as_it_is(face: Face, files: FaceFiles) -> Synced:
-    version = face.metadata.delta_version
+def _unchanged(state: IcebergState, files: MetadataFiles) -> SyncResult:
+    version = state.metadata.delta_version
     files.point_to(version)
-    return Synced(version=version, metadata_location=files.metadata_location(version))
+    return SyncResult(version=version, metadata_location=files.metadata_location(version))
 
 
 class _Mended(Exception):
@@ -169,7 +175,7 @@ class _Converted:
     """What the next commit was not converted for."""
 
 
-def _mended(problem: CompatViolation | CorruptTable, source: LogSource, after: int) -> int | None:
+def _mended(problem: CompatViolation | CorruptTable, source: LogReader, after: int) -> int | None:
     """The version after the given one that mends a problem; None where none does."""
     try:
         return source.past(problem, after)
@@ -177,9 +183,9 @@ def _mended(problem: CompatViolation | CorruptTable, source: LogSource, after: i
         return None
 
 
-def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
-    face, before = ground.face, ground.face.metadata
-    conversion = Conversion(face, StoredManifests(files, _specs(face), ground.known))
+def _convert_since(cached: CachedState, source: LogReader, files: MetadataFiles) -> SyncResult:
+    state, before = cached.state, cached.state.metadata
+    conversion = Conversion(state, StoredManifests(files, _specs(state), cached.known))
     done = _convert(conversion, source, files, before.delta_version)
     problem = done.problem
     if problem is not None:
@@ -195,11 +201,11 @@ def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
     clean_up(metadata, fallen, files)
     # The face is published: a store that fails now costs the next conversion its reading.
     with contextlib.suppress(StorageError):
-        after = Face(metadata=metadata, rows=_reached(conversion).rows)
-        RESTING.keep(files.store, ground.followed_by(after, files))
+        after = IcebergState(metadata=metadata, rows=_reached(conversion).rows)
+        METADATA_CACHE.keep(files.store, cached.after_publish(after, files))
     if problem is not None:
         raise problem
-    return Synced(
+    return SyncResult(
         version=metadata.delta_version,
         converted=done.commits,
         metadata_location=files.metadata_location(metadata.delta_version),
@@ -207,14 +213,14 @@ def _carry_on(ground: Ground, source: LogSource, files: FaceFiles) -> Synced:
 
 
 def _rebuild(
-    snapshot: Snapshot, files: FaceFiles, source: LogSource, why: str, executor: Executor
-) -> Synced:
+    snapshot: Snapshot, files: MetadataFiles, source: LogReader, why: str, executor: Executor
+) -> SyncResult:
     bad = files.hint()
     start = _oldest(snapshot, source)
     manifests = StoredManifests(files)
     while True:
         try:
-            done = _made_from(start, source, manifests, executor)
+            done = _convert_all(start, source, manifests, executor)
         except (CompatViolation, CorruptTable) as first:
             # Without the history up to where it is mended there is a face all the same.
             start = source.past(first, start)
@@ -228,13 +234,13 @@ def _rebuild(
     files.publish(metadata, instead_of=bad)
     files.delete_ahead(version)
     # Whoever read the old face does not go on from it after the next look at this mark.
-    files.note_made_anew()
+    files.write_rebuild_marker()
     if sweep(metadata, manifests.written, files):
         # Nor who read it while files of it were deleted.
-        files.note_made_anew()
+        files.write_rebuild_marker()
     if done.problem is not None:
         raise done.problem
-    return Synced(
+    return SyncResult(
         version=version,
         converted=done.commits + 1,
         rebuilt=why,
@@ -242,8 +248,8 @@ def _rebuild(
     )
 
 
-def _made_from(
-    start: int, source: LogSource, manifests: StoredManifests, executor: Executor
+def _convert_all(
+    start: int, source: LogReader, manifests: StoredManifests, executor: Executor
 ) -> _Converted:
     """What there is to publish if the first snapshot holds all files of a version."""
     first, adds = source.base(start)
@@ -253,7 +259,7 @@ def _made_from(
 
 
 def _convert(
-    conversion: Conversion, source: LogSource, files: FaceFiles, published: int = -1
+    conversion: Conversion, source: LogReader, files: MetadataFiles, published: int = -1
 ) -> _Converted:
     """Convert the commits that are left, up to one that has no Iceberg form.
 
@@ -289,21 +295,21 @@ def _with_free_id(commit: Commit, metadata: TableMetadata) -> Commit:
     return replace(commit, snapshot_id=None) if own and metadata.has_snapshot(own) else commit
 
 
-def _reached(conversion: Conversion) -> Face:
-    if conversion.face is None:
+def _reached(conversion: Conversion) -> IcebergState:
+    if conversion.state is None:
         raise AssertionError("nothing was converted")
-    return conversion.face
+    return conversion.state
 
 
-def _specs(face: Face) -> dict[int, PartitionSpec]:
+def _specs(state: IcebergState) -> dict[int, PartitionSpec]:
     """The specs that manifests of a face may lie under."""
-    current = face.metadata.current_schema_id
-    schemas = sorted(face.metadata.schemas, key=lambda one: one["schema-id"] == current)
-    found = (PartitionSpec.from_dict(one, schemas) for one in face.metadata.partition_specs)
+    current = state.metadata.current_schema_id
+    schemas = sorted(state.metadata.schemas, key=lambda one: one["schema-id"] == current)
+    found = (PartitionSpec.from_dict(one, schemas) for one in state.metadata.partition_specs)
     return {spec.id: spec for spec in found if spec is not None}
 
 
-def _oldest(snapshot: Snapshot, source: LogSource) -> int:
+def _oldest(snapshot: Snapshot, source: LogReader) -> int:
     """The oldest version that can be read, that VACUUM left whole, and that Iceberg can have."""
     times = source.times
     horizon = snapshot.timestamp_ms - retention_ms(snapshot.metadata)

@@ -16,17 +16,25 @@ from twinlake.compat import enabled_compats
 from twinlake.errors import CompatViolation, CorruptTable, TwinlakeError
 from twinlake.iceberg.sync.conversion_run import sync_table
 from twinlake.iceberg.sync.integrity import Check
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import commit_key, load_snapshot
 
 if TYPE_CHECKING:
     from twinlake.commit import HookContext
-    from twinlake.iceberg.sync.conversion_run import Synced
+    from twinlake.iceberg.sync.conversion_run import SyncResult
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import Executor
 
-__all__ = ["HOOKS", "SYNC_HOOK", "SYNC_PROPERTY", "Lag", "keep_up", "lag_of", "wants_sync"]
+__all__ = [
+    "HOOKS",
+    "SYNC_HOOK",
+    "SYNC_PROPERTY",
+    "Lag",
+    "lag_of",
+    "sync_and_record",
+    "syncs_with_commit",
+]
 
 SYNC_PROPERTY: Final = "twinlake.iceberg.sync"
 _WITH_THE_COMMIT: Final = "commit"
@@ -60,24 +68,24 @@ class Lag:
 
 def lag_of(snapshot: Snapshot) -> Lag:
     """The lag of the face of a table."""
-    files = FaceFiles(snapshot.store)
+    files = MetadataFiles(snapshot.store)
     newest = files.newest()
     behind = newest is None or newest < snapshot.version
     why = _why_behind(snapshot.metadata, files) if behind else ""
     return Lag(delta_version=snapshot.version, iceberg_version=newest, why=why)
 
 
-def _why_behind(metadata: Metadata, files: FaceFiles) -> str:
+def _why_behind(metadata: Metadata, files: MetadataFiles) -> str:
     if not enabled_compats(metadata):
         return "the table does not promise to be an Iceberg table"
     return files.failure() or "it was not asked to keep up"
 
 
-def keep_up(
+def sync_and_record(
     snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
-) -> Synced:
+) -> SyncResult:
     """Convert what is missing; a failure is written down before it is raised."""
-    files = FaceFiles(snapshot.store)
+    files = MetadataFiles(snapshot.store)
     try:
         done = sync_table(snapshot, executor=executor, check=check)
     except Exception as error:
@@ -114,7 +122,7 @@ def _tell(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> Non
     )
 
 
-def wants_sync(metadata: Metadata) -> bool:
+def syncs_with_commit(metadata: Metadata) -> bool:
     """Whether Iceberg metadata is to be made with every commit."""
     wanted = metadata.get(SYNC_PROPERTY).strip().lower() == _WITH_THE_COMMIT
     # Another writer may set the property on a table that makes no promise.
@@ -122,9 +130,9 @@ def wants_sync(metadata: Metadata) -> bool:
 
 
 def _after_commit(context: HookContext) -> None:
-    if wants_sync(context.snapshot.metadata):
+    if syncs_with_commit(context.snapshot.metadata):
         # What follows each commit looks at what changed, not at what there is.
-        keep_up(context.snapshot, executor=context.runtime.executor, check=Check.NOTHING)
+        sync_and_record(context.snapshot, executor=context.runtime.executor, check=Check.NOTHING)
         _overtake(context)
 
 
@@ -136,10 +144,10 @@ def _overtake(context: HookContext) -> None:
     store, version = context.snapshot.store, context.version
     if store.head(commit_key(version + 1)) is None:
         return
-    newest = FaceFiles(store).newest()
+    newest = MetadataFiles(store).newest()
     if newest is None or newest <= version:
         executor = context.runtime.executor
-        keep_up(load_snapshot(store), executor=executor, check=Check.NOTHING)
+        sync_and_record(load_snapshot(store), executor=executor, check=Check.NOTHING)
 
 
 SYNC_HOOK: Final = PostCommitHook(name="iceberg", run=_after_commit)

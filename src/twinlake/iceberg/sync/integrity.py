@@ -12,11 +12,11 @@ from twinlake.iceberg.format.manifest import Content, DamagedFile, read_manifest
 from twinlake.iceberg.format.manifest_list import read_manifest_list
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.derive.iceberg_state import Face
-    from twinlake.iceberg.format.manifest_list import ManifestRow
-    from twinlake.iceberg.sync.metadata_files import FaceFiles
+    from twinlake.iceberg.derive.iceberg_state import IcebergState
+    from twinlake.iceberg.format.manifest_list import ManifestFile
+    from twinlake.iceberg.sync.metadata_files import MetadataFiles
 
-__all__ = ["Check", "unsound"]
+__all__ = ["Check", "find_damage"]
 
 
 class Check(StrEnum):
@@ -33,29 +33,29 @@ class Check(StrEnum):
     """Every list, manifest and vector of every snapshot is read."""
 
 
-def unsound(face: Face, files: FaceFiles, check: Check) -> str:
+def find_damage(state: IcebergState, files: MetadataFiles, check: Check) -> str:
     """What is wrong with the files of a face; empty where nothing is."""
-    if check is Check.NOTHING or not face.metadata.snapshot_texts:
+    if check is Check.NOTHING or not state.metadata.snapshot_texts:
         return ""
     try:
-        snapshots = tuple(face.metadata.snapshots())
+        snapshots = tuple(state.metadata.snapshots())
     except msgspec.DecodeError:
-        return f"{files.metadata_location(face.metadata.delta_version)} is damaged"
+        return f"{files.metadata_location(state.metadata.delta_version)} is damaged"
     sizes = {item.key: item.size for item in files.listed()}
     for snapshot in snapshots:
         if files.key_of(snapshot.manifest_list) not in sizes:
             return f"{snapshot.manifest_list} is lost"
-    for row in face.rows:
+    for row in state.rows:
         found = sizes.get(files.key_of(row.path))
         if found != row.length:
             return f"{row.path} is {'lost' if found is None else 'damaged'}"
-    return _damage(face, files) if check is Check.CONTENT else ""
+    return _damage(state, files) if check is Check.CONTENT else ""
 
 
-def _damage(face: Face, files: FaceFiles) -> str:
+def _damage(state: IcebergState, files: MetadataFiles) -> str:
     seen: set[str] = set()
     try:
-        for snapshot in face.metadata.snapshots():
+        for snapshot in state.metadata.snapshots():
             for row in read_manifest_list(files.read(snapshot.manifest_list)):
                 if row.path not in seen:
                     seen.add(row.path)
@@ -69,7 +69,7 @@ def _damage(face: Face, files: FaceFiles) -> str:
     return ""
 
 
-def _read(row: ManifestRow, files: FaceFiles, seen: set[str]) -> None:
+def _read(row: ManifestFile, files: MetadataFiles, seen: set[str]) -> None:
     data = files.read(row.path)
     if row.content is Content.DELETES:
         for entry in read_manifest(data):

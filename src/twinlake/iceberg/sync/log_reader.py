@@ -23,10 +23,10 @@ from twinlake.errors import (
     TwinlakeError,
     how_to_upgrade,
 )
-from twinlake.iceberg.derive.assumed_zone import GuessedZones
+from twinlake.iceberg.derive.assumed_zone import AssumedZones
 from twinlake.iceberg.derive.file_spelling import check_listed_once, has_odd_paths, settled
 from twinlake.iceberg.derive.operation import FileChanges, file_changes
-from twinlake.iceberg.derive.partition_change import rereads_partitions, told_anew
+from twinlake.iceberg.derive.partition_change import moves_files, with_moved_files
 from twinlake.iceberg.derive.snapshot_id import recorded_id
 from twinlake.iceberg.derive.table_layout import Commit, layout_of
 from twinlake.iceberg.sync.foreign_files import ForeignFiles, is_judged, unjudged_paths
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from twinlake.actions import Action
-    from twinlake.iceberg.derive.table_layout import Layout
+    from twinlake.iceberg.derive.table_layout import TableLayout
     from twinlake.log import Snapshot
     from twinlake.log.timestamps import CommitTimes
     from twinlake.runtime import Executor
     from twinlake.storage import ObjectMeta
 
-__all__ = ["LogGap", "LogSource", "Version"]
+__all__ = ["LogGap", "LogReader", "Version"]
 
 
 _PROMISES: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (1, 2, 3))
@@ -61,7 +61,7 @@ class Version:
     info: CommitInfo | None
 
 
-class LogSource:
+class LogReader:
     """Reads the log of a table up to one snapshot."""
 
     def __init__(self, snapshot: Snapshot, location: str, executor: Executor) -> None:
@@ -70,7 +70,7 @@ class LogSource:
         self._location = location
         self._commits: dict[int, tuple[Action, ...]] = {}
         self._heads: dict[int, ObjectMeta | None] = {}
-        self._zones = GuessedZones()
+        self._zones = AssumedZones()
         self._foreign = ForeignFiles(snapshot.store, snapshot.protocol, executor)
 
     @property
@@ -242,16 +242,22 @@ class LogSource:
             yield Version(commit=commit, info=info)
 
     def _changes(
-        self, version: int, actions: Iterable[Action], layouts: tuple[Layout, Layout], stamp: int
+        self,
+        version: int,
+        actions: Iterable[Action],
+        layouts: tuple[TableLayout, TableLayout],
+        stamp: int,
     ) -> FileChanges:
         """The files of a commit, and those that lie in another partition since."""
         before, after = layouts
         changes = file_changes(actions, self._snapshot.paths)
         if has_odd_paths(changes, self._snapshot.paths):
             changes = settled(changes, self._at(version))
-        if before is not after and rereads_partitions(before, after):
+        if before is not after and moves_files(before, after):
             live = self._at(version).adds()
-            changes = told_anew(changes, live, before=before, after=after, timestamp_ms=stamp)
+            changes = with_moved_files(
+                changes, live, before=before, after=after, timestamp_ms=stamp
+            )
         self._zones.look(changes.added, after)
         return changes
 

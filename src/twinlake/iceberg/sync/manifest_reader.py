@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from twinlake.actions import DeletionVectorDescriptor
     from twinlake.iceberg.format.manifest import DataFile, Entry, PathHashes
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.partition_spec import PartitionSpec
-    from twinlake.iceberg.sync.metadata_files import FaceFiles
+    from twinlake.iceberg.sync.metadata_files import MetadataFiles
 
-__all__ = ["Known", "StoredManifests"]
+__all__ = ["ManifestCache", "StoredManifests"]
 
 #: Entries that are kept in memory during a conversion, and from one to the next.
 _MANY: Final = 4096
 _FEW: Final = 512
 
 
-class Known:
+class ManifestCache:
     """What is known of manifests by their location: their content never changes."""
 
     def __init__(self) -> None:
@@ -39,24 +39,24 @@ class Known:
         self._entries: OrderedDict[str, tuple[Entry, ...]] = OrderedDict()
         self._held = 0
 
-    def paths(self, row: ManifestRow, read: Callable[[], PathHashes]) -> PathHashes:
+    def paths(self, row: ManifestFile, read: Callable[[], PathHashes]) -> PathHashes:
         """The hashes of the paths that are live in a manifest, read once."""
         if (found := self._paths.get(row.path)) is None:
             found = self._paths[row.path] = read()
         return found
 
-    def entries(self, row: ManifestRow) -> tuple[Entry, ...] | None:
+    def entries(self, row: ManifestFile) -> tuple[Entry, ...] | None:
         """The entries of a manifest; None if they are not known."""
         return self._entries.get(row.path)
 
-    def remember(self, row: ManifestRow, entries: Sequence[Entry]) -> None:
+    def remember(self, row: ManifestFile, entries: Sequence[Entry]) -> None:
         """A manifest that was just made: small ones are soon read again, to be merged."""
         self._paths[row.path] = path_hashes(entries)
         self._entries[row.path] = tuple(entries)
         self._held += len(entries)
         self._let_go(_MANY)
 
-    def rest(self, rows: Iterable[ManifestRow]) -> None:
+    def rest(self, rows: Iterable[ManifestFile]) -> None:
         """Keep what the next conversion may ask for, now that only some manifests are left."""
         left = {row.path for row in rows}
         self._paths = {path: found for path, found in self._paths.items() if path in left}
@@ -75,13 +75,13 @@ class StoredManifests:
 
     def __init__(
         self,
-        files: FaceFiles,
+        files: MetadataFiles,
         specs: Mapping[int, PartitionSpec] | None = None,
-        known: Known | None = None,
+        known: ManifestCache | None = None,
     ) -> None:
         self.files = files
         self._specs = dict(specs or {})
-        self._known = known or Known()
+        self._known = known or ManifestCache()
         self.written: set[str] = set()
         """Where files were written."""
 
@@ -89,15 +89,15 @@ class StoredManifests:
         """Manifests of the same table of which nothing is known and nothing was written."""
         return StoredManifests(self.files)
 
-    def spec(self, row: ManifestRow) -> PartitionSpec:
+    def spec(self, row: ManifestFile) -> PartitionSpec:
         """The spec the files of a manifest lie under."""
         return self._specs[row.spec_id]
 
-    def paths(self, row: ManifestRow) -> PathHashes:
+    def paths(self, row: ManifestFile) -> PathHashes:
         """The hashes of the paths that are live in a manifest."""
         return self._known.paths(row, lambda: self._read_paths(row))
 
-    def _read_paths(self, row: ManifestRow) -> PathHashes:
+    def _read_paths(self, row: ManifestFile) -> PathHashes:
         try:
             return read_path_hashes(
                 row.live_files, lambda at, size: self.files.read_range(row.path, at, size)
@@ -105,19 +105,19 @@ class StoredManifests:
         except (ValueError, IndexError) as error:
             raise DamagedFile(row.path) from error
 
-    def entries(self, row: ManifestRow) -> Sequence[Entry]:
+    def entries(self, row: ManifestFile) -> Sequence[Entry]:
         """The entries of a manifest."""
         known = self._known.entries(row)
         return read_manifest(self.files.read(row.path)) if known is None else known
 
-    def live(self, rows: Iterable[ManifestRow], paths: Iterable[str]) -> frozenset[str]:
+    def live(self, rows: Iterable[ManifestFile], paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that are live in one of the manifests."""
         wanted = frozenset(paths)
         hashes = {path_hash(path) for path in wanted}
         hit = [row for row in rows if any(hashed in self.paths(row) for hashed in hashes)]
         return frozenset(self.found(hit, wanted))
 
-    def found(self, rows: Iterable[ManifestRow], paths: Collection[str]) -> dict[str, DataFile]:
+    def found(self, rows: Iterable[ManifestFile], paths: Collection[str]) -> dict[str, DataFile]:
         """The live files with these paths, as the manifests tell of them."""
         if not paths:
             return {}
@@ -138,7 +138,7 @@ class StoredManifests:
         self.written.add(location)
         return location
 
-    def remember(self, row: ManifestRow, entries: Sequence[Entry], spec: PartitionSpec) -> None:
+    def remember(self, row: ManifestFile, entries: Sequence[Entry], spec: PartitionSpec) -> None:
         """A manifest that was just made."""
         self.learn(spec)
         self._known.remember(row, entries)

@@ -15,73 +15,75 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.derive.iceberg_state import Face
-    from twinlake.iceberg.sync.manifest_reader import Known
-    from twinlake.iceberg.sync.metadata_files import FaceFiles
+    from twinlake.iceberg.derive.iceberg_state import IcebergState
+    from twinlake.iceberg.sync.manifest_reader import ManifestCache
+    from twinlake.iceberg.sync.metadata_files import MetadataFiles
     from twinlake.storage import ObjectMeta, Store
 
-__all__ = ["MOST_TURNS", "RESTING", "Ground", "Resting"]
+__all__ = ["MAX_REUSES", "METADATA_CACHE", "CachedState", "MetadataCache"]
 
 #: After so many commits everything is read once more: a manifest that somebody deleted meanwhile is
 #: not noticed before.
-MOST_TURNS: Final = 256
+MAX_REUSES: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class CachedState:
     """A face to go on from: one that was read, or one that this process has published."""
 
-    face: Face
-    known: Known
+    state: IcebergState
+    known: ManifestCache
     """Of its manifests."""
-    made_anew: ObjectMeta | None
+    rebuild_marker: ObjectMeta | None
     """The mark of those who make faces anew, from before this one was read.
 
     They delete what theirs does not name. Whoever was at work meanwhile may name what is gone.
     """
     published: ObjectMeta | None = None
     """The metadata file as it lies there, if it is ours."""
-    turns: int = 0
+    reuses: int = 0
     """How many faces were made since one was read."""
 
-    def followed_by(self, face: Face, files: FaceFiles) -> Ground:
+    def after_publish(self, state: IcebergState, files: MetadataFiles) -> CachedState:
         """The ground that a face is, once it is published."""
-        self.known.rest(face.rows)
-        return Ground(
-            face=face,
+        self.known.rest(state.rows)
+        return CachedState(
+            state=state,
             known=self.known,
-            made_anew=self.made_anew,
-            published=files.metadata_stamp(face.metadata.delta_version),
-            turns=self.turns + 1,
+            rebuild_marker=self.rebuild_marker,
+            published=files.metadata_stamp(state.metadata.delta_version),
+            reuses=self.reuses + 1,
         )
 
-    def holds(self, files: FaceFiles, version: int, made_anew: ObjectMeta | None) -> bool:
+    def is_current(
+        self, files: MetadataFiles, version: int, rebuild_marker: ObjectMeta | None
+    ) -> bool:
         """Whether this is still the face of a version, and nobody has made another."""
         return (
-            self.face.metadata.delta_version == version
-            and self.turns < MOST_TURNS
-            and self.made_anew == made_anew
+            self.state.metadata.delta_version == version
+            and self.reuses < MAX_REUSES
+            and self.rebuild_marker == rebuild_marker
             and self.published is not None
             and self.published == files.metadata_stamp(version)
         )
 
 
-class Resting:
+class MetadataCache:
     """Grounds by the store they are in, least recently used out first."""
 
     def __init__(self, capacity: int = 16) -> None:
         self._capacity = capacity
         # By the very store: another one to the same place may see other files. When it is gone
         # nobody can ask any more.
-        self._kept: OrderedDict[weakref.ref[Store], Ground] = OrderedDict()
+        self._kept: OrderedDict[weakref.ref[Store], CachedState] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, store: Store) -> Ground | None:
+    def take(self, store: Store) -> CachedState | None:
         """What is kept of a store; it is gone then, for a conversion has it to itself."""
         with self._lock:
             return self._kept.pop(weakref.ref(store), None)
 
-    def keep(self, store: Store, ground: Ground) -> None:
+    def keep(self, store: Store, ground: CachedState) -> None:
         """Keep it for the next conversion."""
         # Called whenever memory is swept, also by a thread that has the lock.
         kept = weakref.ref(store, lambda gone: self._kept.pop(gone, None))
@@ -97,6 +99,6 @@ class Resting:
         self._lock = threading.Lock()
 
 
-RESTING: Final = Resting()
+METADATA_CACHE: Final = MetadataCache()
 """Those of the process."""
-os.register_at_fork(after_in_child=RESTING.forget)
+os.register_at_fork(after_in_child=METADATA_CACHE.forget)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg.derive.iceberg_state import Face
+from twinlake.iceberg.derive.iceberg_state import IcebergState
 from twinlake.iceberg.format.manifest import DamagedFile, content_name
 from twinlake.iceberg.format.manifest_list import read_manifest_list
 from twinlake.iceberg.format.table_metadata import decode_metadata, encode_metadata
@@ -22,21 +22,21 @@ from twinlake.iceberg.format.table_metadata import decode_metadata, encode_metad
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from twinlake.iceberg.format.manifest_list import ManifestRow
+    from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.storage import ObjectMeta, Store
 
-__all__ = ["FaceFiles", "is_metadata_name"]
+__all__ = ["MetadataFiles", "is_metadata_name"]
 
 FOLDER: Final = "_iceberg/metadata"
 _HINT: Final = f"{FOLDER}/version-hint.text"
-_ANEW: Final = f"{FOLDER}/made-anew.text"
+_REBUILD_MARKER: Final = f"{FOLDER}/made-anew.text"
 _FAILURE: Final = f"{FOLDER}/last-failure.text"
 _DIGITS: Final = re.compile(rb"\d{1,18}")
 _NAME: Final = re.compile(rf"{FOLDER}/v(\d+)\.metadata\.json")
 
 
-class FaceFiles:
+class MetadataFiles:
     """The Iceberg files of one table."""
 
     def __init__(self, store: Store) -> None:
@@ -68,20 +68,20 @@ class FaceFiles:
         """The metadata file of a version as the store tells of it."""
         return self.store.head(_metadata_key(version))
 
-    def made_anew(self) -> ObjectMeta | None:
+    def rebuild_marker(self) -> ObjectMeta | None:
         """What changes whenever somebody makes the face anew."""
-        return self.store.head(_ANEW)
+        return self.store.head(_REBUILD_MARKER)
 
-    def note_made_anew(self) -> None:
+    def write_rebuild_marker(self) -> None:
         """Tell others that theirs may name files which are gone."""
-        self.store.put(_ANEW, uuid.uuid4().hex.encode())
+        self.store.put(_REBUILD_MARKER, uuid.uuid4().hex.encode())
 
     def _versions(self) -> Iterator[int]:
         for item in self.store.list_from(FOLDER):
             if (match := _NAME.fullmatch(item.key)) is not None:
                 yield int(match[1])
 
-    def load(self, version: int) -> Face | None:
+    def load(self, version: int) -> IcebergState | None:
         """The face of a version; None where it is not there, or not whole."""
         data = self._read(_metadata_key(version))
         if data is None:
@@ -94,9 +94,9 @@ class FaceFiles:
             rows = self._rows(metadata)
         except (msgspec.DecodeError, ValueError, LookupError, TypeError, DamagedFile):
             return None
-        return None if rows is None else Face(metadata=metadata, rows=rows)
+        return None if rows is None else IcebergState(metadata=metadata, rows=rows)
 
-    def _rows(self, metadata: TableMetadata) -> tuple[ManifestRow, ...] | None:
+    def _rows(self, metadata: TableMetadata) -> tuple[ManifestFile, ...] | None:
         current = metadata.current
         if current is None:
             return ()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from twinlake.commit import PostCommitHook
 from twinlake.errors import Code, ConflictError, UserError, how_to_sync
 from twinlake.iceberg import HOOKS as ICEBERG_HOOKS
-from twinlake.iceberg import wants_sync
+from twinlake.iceberg import syncs_with_commit
 from twinlake.iceberg.catalogs.pointer import open_pointer, overtaken
-from twinlake.iceberg.sync.metadata_files import FaceFiles, is_metadata_name
+from twinlake.iceberg.sync.metadata_files import MetadataFiles, is_metadata_name
 from twinlake.storage import parse_location
 from twinlake.table.catalog.names import Names, default_catalog_path
 from twinlake.table.catalog.table_name import split_name
@@ -64,7 +64,7 @@ def point(store: Store, name: str, *, only_from_ours: bool = False) -> Published
 
     With ``only_from_ours`` a pointer that an Iceberg client moved to a commit of its own stays.
     """
-    files = FaceFiles(store)
+    files = MetadataFiles(store)
     with _pointer(name, store.url) as pointer:
         for attempt in range(_ATTEMPTS):
             found = pointer.metadata_location()
@@ -166,7 +166,7 @@ def _nothing_yet(name: str) -> UserError:
 
 
 def _after_commit(context: HookContext) -> None:
-    if wants_sync(context.snapshot.metadata):
+    if syncs_with_commit(context.snapshot.metadata):
         follow(context.snapshot)
 
 

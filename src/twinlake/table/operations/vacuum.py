@@ -226,14 +226,14 @@ class Vacuum:
         A table that took its promise back has no Iceberg form to bring up to date any more.
         """
         from twinlake.compat import enabled_compats
-        from twinlake.iceberg import face_version, keep_up
+        from twinlake.iceberg import sync_and_record, synced_version
         from twinlake.table.catalog.publish import follow
 
-        face = face_version(self._snapshot)
+        face = synced_version(self._snapshot)
         if face is None:
             return
         if enabled_compats(self._snapshot.metadata):
-            keep_up(self._snapshot, executor=self._executor)
+            sync_and_record(self._snapshot, executor=self._executor)
             follow(self._snapshot)
             return
         text = f"Iceberg metadata of version {face} stays and may name files that are gone"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from twinlake.errors import TwinlakeError
 from twinlake.iceberg.format.manifest import Content, DamagedFile, Status, read_manifest
 from twinlake.iceberg.format.manifest_list import read_manifest_list
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ Found = tuple[str, str, "Mapping[str, Any]"]
 
 def pointed_to(view: MemoryStore) -> int | None:
     """The version that readers of Iceberg are sent to; None where there is none."""
-    return FaceFiles(view).hint()
+    return MetadataFiles(view).hint()
 
 
 def judge_face(view: MemoryStore, versions: Sequence[Version], keeps_from: int) -> Iterator[Found]:
     """What is wrong with the face that the pointer names; nothing where there is no face."""
-    files = FaceFiles(view)
+    files = MetadataFiles(view)
     hint = files.hint()
     if hint is None:
         if any(view.list_from("_iceberg/metadata/version-hint.text")):
@@ -37,20 +37,20 @@ def judge_face(view: MemoryStore, versions: Sequence[Version], keeps_from: int) 
     if hint > versions[-1].number:
         yield "PointerIsWhole", f"the pointer is at version {hint}, which is not committed", {}
         return
-    face = files.load(hint)
-    if face is None:
+    state = files.load(hint)
+    if state is None:
         yield "PointerIsWhole", f"the pointer names version {hint}, whose metadata is lost", {}
         return
-    for snapshot in face.metadata.snapshots():
+    for snapshot in state.metadata.snapshots():
         version = int(snapshot.counts["delta-version"])
         if version >= keeps_from:
             yield from _agrees(files, snapshot, versions[version])
-    current = face.metadata.current
+    current = state.metadata.current
     if current is None or int(current.counts["delta-version"]) > hint:
         yield "FaceEqualsLog", f"the face of version {hint} has no snapshot of its own", {}
 
 
-def _agrees(files: FaceFiles, snapshot: SnapshotEntry, version: Version) -> Iterator[Found]:
+def _agrees(files: MetadataFiles, snapshot: SnapshotEntry, version: Version) -> Iterator[Found]:
     try:
         entries = [
             (row.content, entry.file)

@@ -146,7 +146,7 @@ class Sync(_Neutral):
 
     def run(self, bench: Bench) -> Told:
         """Load and convert what is missing."""
-        from twinlake.iceberg import keep_up
+        from twinlake.iceberg import sync_and_record
 
-        keep_up(bench.load(), executor=bench.runtime.executor)
+        sync_and_record(bench.load(), executor=bench.runtime.executor)
         return None

@@ -14,7 +14,7 @@ from tests.support.iceberg_faces import V2, as_text, iceberg_rows, twin
 from twinlake.commit.readset import partition_matches
 from twinlake.errors import Code, UserError
 from twinlake.iceberg import sync_table
-from twinlake.iceberg.derive.assumed_zone import GuessedZones
+from twinlake.iceberg.derive.assumed_zone import AssumedZones
 from twinlake.iceberg.derive.table_layout import layout_of
 from twinlake.schema import physical_name
 from twinlake.schema.predicates import parse_predicate
@@ -76,7 +76,7 @@ def test_a_zone_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def looked_at(table: Table, files: list[AddFile], caplog: Any) -> list[logging.LogRecord]:
     """What one look at files, twice over, says."""
-    layout, zones = layout_of(table.metadata, "file:///t"), GuessedZones()
+    layout, zones = layout_of(table.metadata, "file:///t"), AssumedZones()
     with caplog.at_level(logging.WARNING, "twinlake.iceberg"):
         assert list(zones.watched(files, layout)) == files
         zones.look(files, layout)

@@ -18,8 +18,8 @@ from tests.support.log_tables import vector
 from twinlake.actions import AddFile, Metadata
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.derive.operation import FileChanges
-from twinlake.iceberg.derive.partition_change import rereads_partitions, told_anew
-from twinlake.iceberg.derive.table_layout import Layout, layout_of
+from twinlake.iceberg.derive.partition_change import moves_files, with_moved_files
+from twinlake.iceberg.derive.table_layout import TableLayout, layout_of
 from twinlake.schema import assign_mapping, parse_ddl, physical_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ZONE = "twinlake.partitionTimeZone"
 _DELETED = 2
 
 
-def layout(kind: str, zone: str = "UTC") -> Layout:
+def layout(kind: str, zone: str = "UTC") -> TableLayout:
     schema, _ = assign_mapping(parse_ddl(f"p {kind}, v {kind}"), name_for="col-{}".format)
     mapping = {"delta.columnMapping.mode": "id", "delta.enableIcebergCompatV3": "true", ZONE: zone}
     table = Metadata(id="t", configuration=mapping, partition_columns=("p",)).with_schema(schema)
@@ -62,16 +62,16 @@ def add(text: str | None, dv: int | None = None) -> AddFile:
     ],
 )
 def test_changes_after_which_texts_mean_something_else(
-    before: Layout, after: Layout, expected: bool
+    before: TableLayout, after: TableLayout, expected: bool
 ) -> None:
-    assert rereads_partitions(before, after) is expected
+    assert moves_files(before, after) is expected
 
 
 def moved(
-    before: Layout, after: Layout, texts: Sequence[str | None], named: FileChanges
+    before: TableLayout, after: TableLayout, texts: Sequence[str | None], named: FileChanges
 ) -> list[str]:
     live = [add(text) for text in texts]
-    told = told_anew(named, live, before=before, after=after, timestamp_ms=7)
+    told = with_moved_files(named, live, before=before, after=after, timestamp_ms=7)
     return [file.path.removesuffix(".parquet") for file in told.added]
 
 
@@ -88,13 +88,13 @@ def test_what_the_commit_names_is_told_of_once() -> None:
     named = FileChanges(added=[add("0.1")], data_changes=frozenset({True}))
     floats = layout("FLOAT"), layout("DOUBLE")
     assert moved(*floats, ["0.1", "0.3"], named) == ["0.1", "0.3"]
-    told = told_anew(named, [add("0.1")], before=floats[0], after=floats[1], timestamp_ms=7)
+    told = with_moved_files(named, [add("0.1")], before=floats[0], after=floats[1], timestamp_ms=7)
     assert told is named
 
 
 def test_vectors_move_with_their_files() -> None:
     live = [add("0.1", dv=3), add("0.5", dv=4)]
-    told = told_anew(
+    told = with_moved_files(
         FileChanges(), live, before=layout("FLOAT"), after=layout("DOUBLE"), timestamp_ms=7
     )
     assert list(told.added) == live[:1]

@@ -15,7 +15,7 @@ from twinlake.errors import UserError
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.format.table_metadata import MetadataLogEntry, TableMetadata
 from twinlake.iceberg.sync.cleanup import LEFTOVERS, clean_up, with_log
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.protocol import ICEBERG_PREFIX
 from twinlake.table import Table
 
@@ -178,10 +178,10 @@ def test_only_files_of_the_face_are_deleted(tmp_path: Path, name: str) -> None:
     """A face that lies, as one of an earlier release or of somebody else may."""
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
     sync_table(table.snapshot)
-    files = FaceFiles(table.snapshot.store)
+    files = MetadataFiles(table.snapshot.store)
     deleted: list[str] = []
 
-    class Watching(FaceFiles):
+    class Watching(MetadataFiles):
         def delete(self, locations: object) -> None:
             deleted.extend(locations)  # type: ignore[arg-type]
 
@@ -206,7 +206,7 @@ def test_only_files_of_the_face_are_deleted(tmp_path: Path, name: str) -> None:
 def test_a_log_of_rubbish_length_has_the_usual_one(tmp_path: Path, wish: str) -> None:
     table = twin(tmp_path, "id INT")
     sync_table(table.snapshot)
-    face = FaceFiles(table.snapshot.store).load(0)
+    face = MetadataFiles(table.snapshot.store).load(0)
     assert face is not None
     entries = tuple(MetadataLogEntry(timestamp_ms=at, metadata_file=f"{at}") for at in range(120))
     before = with_properties(face.metadata, {FEW: wish})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.data_files import append
 from tests.support.iceberg_faces import V2, V3, iceberg_rows, opened, twin
-from twinlake.iceberg.format.raw_entries import NO_ENTRIES, EntryTexts
+from twinlake.iceberg.format.raw_entries import NO_ENTRIES, RawEntries
 from twinlake.iceberg.format.table_metadata import decode_metadata, encode_metadata
 from twinlake.table import Table
 
@@ -44,7 +44,7 @@ def test_objects_come_out_as_they_went_in(
     old: list[Any], new: list[Any], gone: int, around: bytes, short: int
 ) -> None:
     stretch = msgspec.json.encode(old)[1:-1]
-    texts = EntryTexts.within(around + stretch + around, len(around), len(around) + len(stretch))
+    texts = RawEntries.within(around + stretch + around, len(around), len(around) + len(stretch))
     with patch("twinlake.iceberg.format.raw_entries._SHORT", short):
         for one in new:
             texts = texts.followed_by(msgspec.json.encode(one))
@@ -60,7 +60,7 @@ def test_objects_come_out_as_they_went_in(
 
 
 def test_what_holds_a_text() -> None:
-    texts = EntryTexts.within(b'x{"id":7,"a":1},{"id":8}', 1, 16)
+    texts = RawEntries.within(b'x{"id":7,"a":1},{"id":8}', 1, 16)
     assert texts.holds(b'{"id":7,')
     assert not texts.holds(b'{"id":8')
     assert texts.followed_by(b'{"id":9}').holds(b'{"id":9')

@@ -21,8 +21,8 @@ from twinlake.iceberg import Check, sync_table
 from twinlake.iceberg.format.table_metadata import TableMetadata
 from twinlake.iceberg.sync import cleanup as cleaning
 from twinlake.iceberg.sync import metadata_cache as resting
-from twinlake.iceberg.sync.metadata_cache import Resting
-from twinlake.iceberg.sync.metadata_files import FaceFiles
+from twinlake.iceberg.sync.metadata_cache import MetadataCache
+from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import CACHE, load_snapshot, write_checkpoint
 from twinlake.storage import LocalStore
 from twinlake.table import Table
@@ -141,7 +141,7 @@ def test_a_metadata_file_that_is_not_ours_is_read(
 def test_a_manifest_that_is_lost_is_noticed_before_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resting, "MOST_TURNS", 3)
+    monkeypatch.setattr(resting, "MAX_REUSES", 3)
     table = made(tmp_path, 9)
     newest(tmp_path, "manifest").unlink()
     for at in range(4):
@@ -195,14 +195,14 @@ def test_somebody_else_makes_it_anew_during_a_conversion(
         os.utime(manifest, (old, old))
     before = set((tmp_path / FACE).glob("m-*.avro"))
     with monkeypatch.context() as patched:
-        real_publish, real_clean_up = FaceFiles.publish, cleaning.clean_up
+        real_publish, real_clean_up = MetadataFiles.publish, cleaning.clean_up
 
         def make_anew() -> None:
             patched.undo()
             min((tmp_path / FACE).glob("snap-*")).unlink()
             assert another(tmp_path).iceberg.sync().rebuilt
 
-        def publish(self: FaceFiles, metadata: TableMetadata, **more: Any) -> None:
+        def publish(self: MetadataFiles, metadata: TableMetadata, **more: Any) -> None:
             make_anew()
             real_publish(self, metadata, **more)
 
@@ -211,7 +211,7 @@ def test_somebody_else_makes_it_anew_during_a_conversion(
             make_anew()
 
         if moment == "before it is published":
-            patched.setattr(FaceFiles, "publish", publish)
+            patched.setattr(MetadataFiles, "publish", publish)
         else:
             patched.setattr("twinlake.iceberg.sync.conversion_run.clean_up", clean_up)
         table = append(table, tmp_path, [{"id": 200, "p": 0}])
@@ -223,24 +223,24 @@ def test_others_are_told_before_and_after_old_files_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(tmp_path)
-    files = FaceFiles(table.snapshot.store)
+    files = MetadataFiles(table.snapshot.store)
     (tmp_path / FACE / "v99.metadata.json").write_text("{}")
     old = time.time() - 3 * 24 * 60 * 60
     os.utime(tmp_path / FACE / "v99.metadata.json", (old, old))
-    seen = [files.made_anew()]
+    seen = [files.rebuild_marker()]
     real = LocalStore.delete
 
     def delete(self: LocalStore, keys: Iterable[str]) -> None:
-        seen.append(files.made_anew())
+        seen.append(files.rebuild_marker())
         real(self, keys)
 
     newest(tmp_path, "manifest").unlink()
     with monkeypatch.context() as patched:
-        patched.setattr(FaceFiles, "delete_ahead", lambda *_: None)
+        patched.setattr(MetadataFiles, "delete_ahead", lambda *_: None)
         patched.setattr(LocalStore, "delete", delete)
         assert sync_table(table.snapshot).rebuilt
     assert not (tmp_path / FACE / "v99.metadata.json").exists()
-    assert len({*seen, files.made_anew()}) == 3
+    assert len({*seen, files.rebuild_marker()}) == 3
 
 
 @pytest.mark.parametrize("kind", ["m-", "snap-", "v"])
@@ -274,8 +274,8 @@ def test_a_store_that_fails_after_the_face_is_published(
         raise StorageError(Code.STORAGE, "gone")
 
     with monkeypatch.context() as patched:
-        resting.RESTING.take(table.snapshot.store)
-        patched.setattr(FaceFiles, "metadata_stamp", fails)
+        resting.METADATA_CACHE.take(table.snapshot.store)
+        patched.setattr(MetadataFiles, "metadata_stamp", fails)
         table = append(table, tmp_path, [{"id": 9, "p": 1}])
     assert not table.warnings
     assert table.iceberg.lag.versions == 0
@@ -283,7 +283,7 @@ def test_a_store_that_fails_after_the_face_is_published(
 
 
 def test_few_tables_are_kept(tmp_path: Path) -> None:
-    with patch("twinlake.iceberg.sync.conversion_run.RESTING", Resting(capacity=2)) as kept:
+    with patch("twinlake.iceberg.sync.conversion_run.RESTING", MetadataCache(capacity=2)) as kept:
         tables = {name: made(tmp_path / name, 2) for name in "abc"}
         assert kept.take(tables["a"].snapshot.store) is None
         assert kept.take(tables["c"].snapshot.store) is not None
@@ -310,7 +310,7 @@ def test_threads_that_share_a_table(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
-    kept = Resting()
+    kept = MetadataCache()
     with patch("twinlake.iceberg.sync.conversion_run.RESTING", kept):
         table = another(tmp_path) if made(tmp_path).version else None
         assert table is not None
@@ -330,19 +330,19 @@ def test_little_is_kept_of_large_manifests(tmp_path: Path) -> None:
     with patch("twinlake.iceberg.sync.manifest_reader._FEW", 3):
         for at in range(20):
             table = append(table, tmp_path, [{"id": at, "p": at}])
-            ground = resting.RESTING.take(table.snapshot.store)
+            ground = resting.METADATA_CACHE.take(table.snapshot.store)
             assert ground is not None
             known = ground.known
             assert sum(map(len, known._entries.values())) <= 3
-            assert known._paths.keys() <= {row.path for row in ground.face.rows}
-            resting.RESTING.keep(table.snapshot.store, ground)
+            assert known._paths.keys() <= {row.path for row in ground.state.rows}
+            resting.METADATA_CACHE.keep(table.snapshot.store, ground)
     whole(table, tmp_path)
 
 
 def test_a_child_of_a_process_does_not_wait_for_its_threads(tmp_path: Path) -> None:
     table = made(tmp_path)
-    with resting.RESTING._lock:
+    with resting.METADATA_CACHE._lock:
         child = os.fork()
         if not child:
-            os._exit(0 if resting.RESTING.take(table.snapshot.store) is None else 1)
+            os._exit(0 if resting.METADATA_CACHE.take(table.snapshot.store) is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
