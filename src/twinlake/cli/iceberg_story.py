@@ -1,4 +1,4 @@
-"""The part of ``twinlake demo`` about the second face: the same rows through PyIceberg."""
+"""The part of ``twinlake demo`` about the Iceberg side: the same rows through PyIceberg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second face: Iceberg metadata derived from the Delta log, zero copy."""
+"""The Iceberg side: metadata derived from the Delta log, zero copy."""
 
 from twinlake.iceberg.sync.conversion_run import SyncResult, sync_table, synced_version
 from twinlake.iceberg.sync.hook import (

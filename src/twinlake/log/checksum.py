@@ -277,7 +277,7 @@ def _differing(field: str, checksum: Any, table: Any) -> list[Difference]:
 
 def verify_checksum(snapshot: Snapshot, checksum: VersionChecksum) -> list[Difference]:
     """Everything in which the checksum differs from the replayed files and state."""
-    # Counted anew: carried counters may stem from this very checksum.
+    # Counted again: carried counters may stem from this very checksum.
     counters = count_files(snapshot.add_files())
     actual: dict[str, Any] = {
         "tableSizeBytes": counters.size_in_bytes,

@@ -187,7 +187,7 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
 
     Versions are contiguous, so asking for the next name until it is missing finds them all
     without a listing. If the commit of ``snapshot`` itself is gone or another, the table was
-    cleaned up or replaced, and everything is read anew.
+    cleaned up or replaced, and everything is read again.
     """
     store = snapshot.store
     current = snapshot

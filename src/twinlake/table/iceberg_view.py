@@ -83,8 +83,8 @@ class IcebergView:
     def _snapshots(self) -> Iterator[SnapshotEntry]:
         """What Iceberg keeps, newest first."""
         version = self.version
-        face = None if version is None else MetadataFiles(self._snapshot.store).load(version)
-        return iter(()) if face is None else reversed(tuple(face.metadata.snapshots()))
+        state = None if version is None else MetadataFiles(self._snapshot.store).load(version)
+        return iter(()) if state is None else reversed(tuple(state.metadata.snapshots()))
 
     def sync(self, spark: Any = None) -> SyncResult:
         """Bring the Iceberg metadata to this version; with ``spark`` a first one is made there.

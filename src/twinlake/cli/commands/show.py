@@ -56,10 +56,10 @@ def _iceberg(table: Table) -> dict[str, Any] | None:
     """The lag of the Iceberg metadata; None for a table that has none and promises none."""
     from twinlake.compat import enabled_compats
 
-    face = table.iceberg
-    if face.version is None and not enabled_compats(table.metadata):
+    side = table.iceberg
+    if side.version is None and not enabled_compats(table.metadata):
         return None
-    return {**face.lag.to_dict(), "metadata_location": face.metadata_location, "name": face.name}
+    return {**side.lag.to_dict(), "metadata_location": side.metadata_location, "name": side.name}
 
 
 def _lag_text(lag: dict[str, Any] | None) -> str:

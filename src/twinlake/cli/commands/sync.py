@@ -144,7 +144,7 @@ def _line(record: dict[str, Any]) -> tuple[str, str]:
         return record["path"], f"failed: {record['error']['what']}"
     count = record["converted"]
     commits = f"{count} commit{'' if count == 1 else 's'} converted" if count else "nothing to do"
-    why = f" (made anew: {record['rebuilt']})" if record["rebuilt"] else ""
+    why = f" (rebuilt: {record['rebuilt']})" if record["rebuilt"] else ""
     name = f", published as {record['name']}" if record["name"] else ""
     return record["path"], f"Iceberg metadata at version {record['version']}, {commits}{why}{name}"
 

@@ -1,4 +1,4 @@
-"""``twinlake verify-twin``: whether both faces of a table say the same."""
+"""``twinlake verify-twin``: whether both sides of a table say the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """From Delta commits to Iceberg snapshots, one for one.
 
-A conversion goes on from the face of an earlier version and writes only what a commit touches: a
+A conversion goes on from the state of an earlier version and writes only what a commit touches: a
 manifest for the files that came in, the manifests that files were taken out of, and a list. What it
-makes is a function of that face and the commits, down to the names of the files.
+makes is a function of that state and the commits, down to the names of the files.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _TIER_BITS: Final = 3
 
 
 class MissingFile(Exception):
-    """A commit removes a file that no manifest lists: the face must be made anew."""
+    """A commit removes a file that no manifest lists: the metadata has to be rebuilt."""
 
 
 class Conversion:
-    """Converts commits one after another, from the face of the version before them.
+    """Converts commits one after another, from the state of the version before them.
 
     Files are written as they are made: nothing points to them until the metadata does.
     """
@@ -62,12 +62,12 @@ class Conversion:
     def __init__(self, state: IcebergState | None, manifests: Manifests) -> None:
         self._face = state
         self._manifests = manifests
-        # A face that was begun here knows all files there are: what it lacks was never there.
+        # A state that was begun here knows all files there are: what it lacks was never there.
         self._knows_all = state is None
 
     @property
     def state(self) -> IcebergState | None:
-        """The face after the last commit that was applied."""
+        """The state after the last commit that was applied."""
         return self._face
 
     def apply(self, commit: Commit) -> None:
@@ -86,7 +86,7 @@ class Conversion:
         self._face = IcebergState(metadata=next_metadata(commit, old, snapshot), rows=rows)
 
     def begin(self, commit: Commit, adds: Iterable[AddFile], executor: Executor) -> None:
-        """Start a face with a version as if all its files had come in with it."""
+        """Start the metadata with a version as if all its files had come in with it."""
         own = SnapshotDelta(commit, (), self._manifests)
         self._manifests.learn(commit.layout.spec)
         task = _WriteFiles(commit, self._manifests.fresh())

@@ -67,7 +67,7 @@ def removal_ms(changes: FileChanges) -> int | None:
 
 
 class Horizon:
-    """How far VACUUM may have come by the commits that pass by, after those of a face."""
+    """How far VACUUM may have come by the commits that pass by, after those of a state."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._at_ms = _NEVER
@@ -76,7 +76,7 @@ class Horizon:
         self._early = _parsed(metadata.properties.get(EARLY_REMOVALS, ""))
 
     def move(self, commit: Commit, info: CommitInfo | None, before: TableMetadata) -> None:
-        """A commit passes by; ``before`` is the face that it follows."""
+        """A commit passes by; ``before`` is the state that it follows."""
         promised = commit.timestamp_ms - retention_ms(commit.layout.metadata)
         vacuumed = vacuum_horizon(info, commit.timestamp_ms)
         at_ms = promised if vacuumed is None else max(promised, vacuumed)

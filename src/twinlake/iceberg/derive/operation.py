@@ -53,7 +53,7 @@ def file_changes(actions: Iterable[Action], paths: CanonicalPaths) -> FileChange
     """Set the file actions of one commit against each other."""
     adds = {paths.file(a.path): a for a in actions if isinstance(a, AddFile)}
     removes = {paths.file(a.path): a for a in actions if isinstance(a, RemoveFile)}
-    # Removed and added again under the same vector, a file was only told of anew.
+    # Removed and added again under the same vector, a file was only listed again.
     both = adds.keys() & removes.keys()
     stays = {path for path in both if adds[path].key[1] == removes[path].key[1]}
     return FileChanges(

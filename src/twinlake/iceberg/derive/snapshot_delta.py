@@ -1,4 +1,4 @@
-"""One commit on its way to a snapshot: which files and vectors come, go, or are told of anew."""
+"""One commit on its way to a snapshot: which files and vectors come, go, or are listed again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The properties of the Iceberg face: what the table asks for, and what follows from Delta.
+"""The properties of the Iceberg side: what the table asks for, and what follows from Delta.
 
-What the face says itself is said last: whatever the table asks for, it cannot say it otherwise.
+What twinlake sets itself is said last: whatever the table asks for, it cannot say it otherwise.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _NAMESPACE: Final = uuid.UUID("8d1f6f0e-6f0b-5a8e-9c43-3d6b8c1f5a27")
 
 
 class DamagedFile(Exception):
-    """A file of the face is not what was written there."""
+    """A file of the Iceberg side is not what was written there."""
 
 
 class Status(IntEnum):

@@ -1,7 +1,7 @@
 """A long list of JSON objects that stays text, of which a reader looks at the ends.
 
-The metadata file lists every snapshot there is and is written anew with every commit. What it costs
-to carry the list on should be neither what it costs to parse it nor what it costs to copy it.
+The metadata file lists every snapshot there is and is rewritten with every commit. What it costs to
+carry the list on should be neither what it costs to parse it nor what it costs to copy it.
 """
 
 from __future__ import annotations

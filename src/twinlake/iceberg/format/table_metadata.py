@@ -1,4 +1,4 @@
-"""The metadata file of the Iceberg face, as a value and as JSON.
+"""The metadata file of the Iceberg side, as a value and as JSON.
 
 Iceberg table format, Table Metadata. Snapshots and their log are the last two keys of what we
 write, so that they are found without a look at what is in them: a table has thousands, and a
@@ -94,7 +94,7 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
 
     @property
     def delta_version(self) -> int:
-        """The Delta version this is the face of."""
+        """The Delta version this is the metadata of."""
         return int(self.properties["delta-version"])
 
     def snapshots(self) -> Iterator[SnapshotEntry]:

@@ -192,7 +192,7 @@ class _HistoryReader:
         old = [file for key in gone for file in state.manifests[key]]
         for key in gone:
             del state.manifests[key]
-        # The same file may stand in a manifest that was written anew.
+        # The same file may stand in a manifest that was written again.
         added = list({f.path: f for f in new if not state.listed[f.path]}.values())
         removed = self._count(new, old)
         for path in removed:

@@ -1,8 +1,8 @@
-"""Deleting files of the face that nothing reaches any more.
+"""Deleting files of the Iceberg side that nothing reaches any more.
 
 A metadata file stays for a while after the next one came, so that whoever opened it, or a catalog
 that points to it still, finds it and all it names. Then it goes, with what only it could reach.
-Whatever a file says, nothing is deleted but what has the name and the place of a file of the face.
+Whatever a file says, nothing is deleted but what is named and lies as Iceberg metadata.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def clean_up(
 
 
 def _delete(locations: Iterable[str], files: MetadataFiles) -> None:
-    """Delete files of the face; what is none of it stays, whoever names it."""
+    """Delete files of the Iceberg side; what is none of it stays, whoever names it."""
     keys = (files.key_of(location) for location in locations)
     files.delete([key for key in keys if _OWN.fullmatch(key)])
 
 
 def _has_expired(metadata: TableMetadata) -> bool:
-    """Whether a snapshot of this face has gone, so that older metadata may reach more.
+    """Whether a snapshot of this metadata has gone, so that older metadata may reach more.
 
     Metadata files tell of every snapshot: reading old ones takes the longer the more there are, and
     most tables are young.
@@ -138,7 +138,7 @@ def _vector_files(rows: Iterable[ManifestFile], files: MetadataFiles) -> set[str
 
 
 def sweep(metadata: TableMetadata, written: Iterable[str], files: MetadataFiles) -> bool:
-    """Delete what an earlier face left behind, after a new one was made with ``written``.
+    """Delete what an earlier rebuild left behind, after a new one was made with ``written``.
 
     Returns whether there was anything.
     """

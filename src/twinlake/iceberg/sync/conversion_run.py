@@ -1,7 +1,7 @@
-"""Bringing the Iceberg face up to the Delta log.
+"""Bringing the Iceberg side up to the Delta log.
 
-The log is the truth. A face that is behind is carried on, commit by commit; one that is lost,
-damaged, of another table or behind a log that was cleaned up is made anew from the oldest version
+The log is the truth. Metadata that is behind is continued, commit by commit; if it is lost,
+damaged, of another table or behind a log that was cleaned up is rebuilt from the oldest version
 that both formats still keep. Either way the result is the same.
 """
 
@@ -48,32 +48,32 @@ class SyncResult:
     """What a sync did."""
 
     version: int
-    """The Delta version the face is at."""
+    """The Delta version the Iceberg side is at."""
     converted: int = 0
     """How many commits were converted."""
     rebuilt: str = ""
-    """Why the face was made anew; empty where it was carried on."""
+    """Why the metadata was rebuilt; empty where it was continued."""
     metadata_location: str
 
 
 def synced_version(snapshot: Snapshot) -> int | None:
-    """The Delta version the face is at; None where there is none."""
+    """The Delta version the Iceberg side is at; None where there is none."""
     return MetadataFiles(snapshot.store).newest()
 
 
 def sync_table(
     snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
 ) -> SyncResult:
-    """Bring the face to the version of a snapshot; a face that is ahead is left alone.
+    """Bring the Iceberg side to the version of a snapshot; metadata that is ahead is left alone.
 
     Raises:
         CompatViolation, CorruptTable: a version has no Iceberg form and none after it mends that;
-            the face is at the version before it.
+            the Iceberg side is at the version before it.
     """
     executor = executor or InProcess()
     files = MetadataFiles(snapshot.store)
     source = LogReader(snapshot, files.location, executor)
-    # First of all: what is made anew after this look is not what is read after it.
+    # First of all: what is rebuilt after this look is not what is read after it.
     marker = files.rebuild_marker()
     newest = files.newest()
     trust = _trust(check, newest, snapshot.version)
@@ -103,7 +103,7 @@ def sync_table(
         except _Mended as mended:
             why = mended.args[0]
     if newest is not None and newest > snapshot.version:
-        # The face was further than this value: going back to it would lose what came since.
+        # The Iceberg side was further than this value: going back to it would lose what came since.
         latest = load_snapshot(snapshot.store)
         if latest.version > snapshot.version:
             snapshot, source = latest, LogReader(latest, files.location, executor)
@@ -120,7 +120,7 @@ def _trust(check: Check, newest: int | None, wanted: int) -> bool:
 def _cached_state(
     files: MetadataFiles, newest: int, marker: ObjectMeta | None, *, trust: bool
 ) -> CachedState | None:
-    """The newest face; None where it cannot be read."""
+    """The newest state; None where it cannot be read."""
     kept = METADATA_CACHE.take(files.store)
     if trust and kept is not None and kept.is_current(files, newest, marker):
         return kept
@@ -135,7 +135,7 @@ def _cached_state(
 def _why_rebuild(
     state: IcebergState | None, newest: int | None, snapshot: Snapshot, source: LogReader
 ) -> str:
-    """Why a face cannot be carried on."""
+    """Why a state cannot be continued."""
     if newest is None:
         return "there was none"
     if state is None:
@@ -161,7 +161,7 @@ def _unchanged(state: IcebergState, files: MetadataFiles) -> SyncResult:
 
 
 class _Mended(Exception):
-    """A version has no Iceberg form, and a later one has: the face is made anew from there."""
+    """A version has no Iceberg form, and a later one has: the metadata is rebuilt from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def _convert_since(cached: CachedState, source: LogReader, files: MetadataFiles)
     metadata, fallen = with_log(metadata, before, location)
     files.publish(metadata)
     clean_up(metadata, fallen, files)
-    # The face is published: a store that fails now costs the next conversion its reading.
+    # The Iceberg side is published: a store that fails now costs the next conversion its reading.
     with contextlib.suppress(StorageError):
         after = IcebergState(metadata=metadata, rows=_reached(conversion).rows)
         METADATA_CACHE.keep(files.store, cached.after_publish(after, files))
@@ -222,7 +222,7 @@ def _rebuild(
         try:
             done = _convert_all(start, source, manifests, executor)
         except (CompatViolation, CorruptTable) as first:
-            # Without the history up to where it is mended there is a face all the same.
+            # Without the history up to where it is mended there is metadata all the same.
             start = source.past(first, start)
             continue
         mended = None if done.problem is None else _mended(done.problem, source, start)
@@ -233,7 +233,7 @@ def _rebuild(
     version = metadata.delta_version
     files.publish(metadata, instead_of=bad)
     files.delete_ahead(version)
-    # Whoever read the old face does not go on from it after the next look at this mark.
+    # Whoever read the old metadata does not go on from it after the next look at this mark.
     files.write_rebuild_marker()
     if sweep(metadata, manifests.written, files):
         # Nor who read it while files of it were deleted.
@@ -263,7 +263,7 @@ def _convert(
 ) -> _Converted:
     """Convert the commits that are left, up to one that has no Iceberg form.
 
-    ``published`` is the version that there is a face of.
+    ``published`` is the version that there is metadata of.
     """
     before = _reached(conversion).metadata
     horizon, converted, problem = Horizon(before), 0, None
@@ -302,7 +302,7 @@ def _reached(conversion: Conversion) -> IcebergState:
 
 
 def _specs(state: IcebergState) -> dict[int, PartitionSpec]:
-    """The specs that manifests of a face may lie under."""
+    """The specs that manifests of a state may lie under."""
     current = state.metadata.current_schema_id
     schemas = sorted(state.metadata.schemas, key=lambda one: one["schema-id"] == current)
     found = (PartitionSpec.from_dict(one, schemas) for one in state.metadata.partition_specs)

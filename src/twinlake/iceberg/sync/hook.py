@@ -1,7 +1,7 @@
-"""Keeping the face up with the commits of this library, and telling how far behind it is.
+"""Syncing Iceberg metadata after commits, and its lag behind the Delta log.
 
-A conversion that fails never fails the commit it follows. What went wrong is written down beside
-the face, so that the next one who looks is told; the next one that works takes the note away.
+A conversion that fails never fails the commit it follows. What went wrong is stored beside the
+metadata, where the lag is read from; the next conversion that succeeds deletes it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _LOGGER: Final = logging.getLogger("twinlake.iceberg")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """How far the Iceberg face is behind the Delta log, and why."""
+    """How far the Iceberg side is behind the Delta log, and why."""
 
     delta_version: int
     iceberg_version: int | None
-    """None where there is no face yet."""
+    """None where there is no metadata yet."""
     why: str = ""
 
     @property
@@ -67,7 +67,7 @@ class Lag:
 
 
 def lag_of(snapshot: Snapshot) -> Lag:
-    """The lag of the face of a table."""
+    """The lag of the Iceberg side of a table."""
     files = MetadataFiles(snapshot.store)
     newest = files.newest()
     behind = newest is None or newest < snapshot.version

@@ -1,4 +1,4 @@
-"""Whether the files a face names are all there, as they were written."""
+"""Whether the files a state names are all there, as they were written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Check", "find_damage"]
 
 
 class Check(StrEnum):
-    """How closely a face is looked at before it is carried on.
+    """How closely a state is checked before it is continued.
 
     All but ``CONTENT`` trust what this process itself wrote last, for a while.
     """
@@ -34,7 +34,7 @@ class Check(StrEnum):
 
 
 def find_damage(state: IcebergState, files: MetadataFiles, check: Check) -> str:
-    """What is wrong with the files of a face; empty where nothing is."""
+    """What is wrong with the files of a state; empty where nothing is."""
     if check is Check.NOTHING or not state.metadata.snapshot_texts:
         return ""
     try:

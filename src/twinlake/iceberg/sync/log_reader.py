@@ -50,7 +50,7 @@ _PROMISES: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (
 
 
 class LogGap(Exception):
-    """The log does not lead on from where the face ends, for the reason given."""
+    """The log does not lead on from where the metadata ends, for the reason given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +286,7 @@ class LogReader:
         return _clustering(state.domains.values())
 
     def _before(self, version: int) -> Snapshot:
-        """The table as the face shows it, which may be older than what the log can tell of."""
+        """The table as the metadata shows it, which may be older than what the log can tell of."""
         try:
             return self._at(version)
         except TwinlakeError as error:

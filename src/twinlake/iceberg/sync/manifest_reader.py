@@ -133,7 +133,7 @@ class StoredManifests:
         return encode_bitmap(read_dv(self.files.store, descriptor))
 
     def write(self, name: str, data: bytes) -> str:
-        """Write a file of the face; returns where it is."""
+        """Write a file of the Iceberg side; returns where it is."""
         location = self.files.write(name, data)
         self.written.add(location)
         return location

@@ -1,4 +1,4 @@
-"""Faces at rest: what a process knows of a face it has just made, kept for the next commit.
+"""What a process knows of the Iceberg metadata it has just written, kept for the next commit.
 
 The commit after this one mostly comes from the same process. What it would read again (a metadata
 file that grows with every snapshot, the list, the head of every manifest) it has in memory; all it
@@ -29,23 +29,23 @@ MAX_REUSES: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedState:
-    """A face to go on from: one that was read, or one that this process has published."""
+    """A state to continue from: one that was read, or one that this process has published."""
 
     state: IcebergState
     known: ManifestCache
     """Of its manifests."""
     rebuild_marker: ObjectMeta | None
-    """The mark of those who make faces anew, from before this one was read.
+    """The rebuild marker, from before this state was read.
 
     They delete what theirs does not name. Whoever was at work meanwhile may name what is gone.
     """
     published: ObjectMeta | None = None
     """The metadata file as it lies there, if it is ours."""
     reuses: int = 0
-    """How many faces were made since one was read."""
+    """How many states were made since one was read."""
 
     def after_publish(self, state: IcebergState, files: MetadataFiles) -> CachedState:
-        """The ground that a face is, once it is published."""
+        """The state to continue from once a state is published."""
         self.known.rest(state.rows)
         return CachedState(
             state=state,
@@ -58,7 +58,7 @@ class CachedState:
     def is_current(
         self, files: MetadataFiles, version: int, rebuild_marker: ObjectMeta | None
     ) -> bool:
-        """Whether this is still the face of a version, and nobody has made another."""
+        """Whether this is still the state of a version, and nobody has made another."""
         return (
             self.state.metadata.delta_version == version
             and self.reuses < MAX_REUSES
@@ -94,7 +94,7 @@ class MetadataCache:
                 self._kept.popitem(last=False)
 
     def forget(self) -> None:
-        """Start anew, as the child of a process does whose other threads are not there."""
+        """Forget everything, as the child of a process does whose other threads are not there."""
         self._kept = OrderedDict()
         self._lock = threading.Lock()
 

@@ -1,6 +1,6 @@
-"""The files of the Iceberg face: where they are, and reading and writing them.
+"""The files of the Iceberg side: where they are, and reading and writing them.
 
-Everything is under ``_iceberg/metadata``. ``v<N>.metadata.json`` is the face of Delta version N and
+Everything is under ``_iceberg/metadata``. ``v<N>.metadata.json`` is that of Delta version N, and
 ``version-hint.text`` says which is the newest, so that path readers open ``<table>/_iceberg``.
 """
 
@@ -50,11 +50,11 @@ class MetadataFiles:
         return location.removeprefix(f"{self.location}/")
 
     def metadata_location(self, version: int) -> str:
-        """Where the face of a version is, or would be."""
+        """Where the metadata of a version is, or would be."""
         return f"{self.folder}/v{version}.metadata.json"
 
     def newest(self) -> int | None:
-        """The newest version that has a face: by the hint, or where it is lost by looking."""
+        """The newest version that has metadata: by the hint, or where it is lost by looking."""
         hint = self.hint()
         return max(self._versions(), default=None) if hint is None else hint
 
@@ -69,7 +69,7 @@ class MetadataFiles:
         return self.store.head(_metadata_key(version))
 
     def rebuild_marker(self) -> ObjectMeta | None:
-        """What changes whenever somebody makes the face anew."""
+        """What changes whenever somebody rebuilds the metadata."""
         return self.store.head(_REBUILD_MARKER)
 
     def write_rebuild_marker(self) -> None:
@@ -82,7 +82,7 @@ class MetadataFiles:
                 yield int(match[1])
 
     def load(self, version: int) -> IcebergState | None:
-        """The face of a version; None where it is not there, or not whole."""
+        """The state of a version; None where it is not there, or not whole."""
         data = self._read(_metadata_key(version))
         if data is None:
             return None
@@ -123,7 +123,7 @@ class MetadataFiles:
             return None
 
     def read_range(self, location: str, start: int, length: int) -> bytes:
-        """A part of a file of the face."""
+        """A part of a file."""
         return self.store.read_range(self.key_of(location), start, length)
 
     def write(self, name: str, data: bytes) -> str:
@@ -153,7 +153,7 @@ class MetadataFiles:
             self.store.delete([_metadata_key(number) for number in ahead])
 
     def listed(self) -> Iterator[ObjectMeta]:
-        """All files of the face."""
+        """All files of the metadata folder."""
         return iter(self.store.list_from(FOLDER))
 
     def failure(self) -> str:

@@ -1,6 +1,6 @@
-"""Properties of the Iceberg face that a table asks for, and which of them it may have.
+"""Properties of the Iceberg side that a table asks for, and which of them it may have.
 
-They are kept among the table's own under a prefix. Some are the face's to say, because readers,
+They are kept among the table's own under a prefix. Some are for twinlake to set, because readers,
 writers and our own cleaning go by them: those are refused when somebody sets them, and left out
 where another engine has set them all the same. So are values that would make Iceberg's libraries
 fail.
@@ -33,7 +33,7 @@ COPY_ON_WRITE: Final = MappingProxyType(
 )
 """What format version 2 writes by: its other way of deleting rows has no form in Delta."""
 
-#: What the face says itself, and what Iceberg keeps for its own use.
+#: What twinlake sets itself, and what Iceberg keeps for its own use.
 _KEPT: Final = frozenset(
     {
         "base-delta-version",
@@ -129,7 +129,7 @@ def iceberg_key(key: str) -> str | None:
 
 
 def is_kept_for_iceberg(name: str) -> bool:
-    """Whether a property of the face is not for people to say.
+    """Whether a property is not for people to set.
 
     >>> is_kept_for_iceberg("twinlake.leftovers"), is_kept_for_iceberg("write.distribution-mode")
     (True, False)

@@ -1,6 +1,6 @@
 """The small catalog of names: which table a name means, kept in one SQLite file.
 
-The file has the layout of PyIceberg's SQL catalog, so the Iceberg face of a table is published
+The file has the layout of PyIceberg's SQL catalog, so the Iceberg side of a table is published
 under the very same name and PyIceberg's ``SqlCatalog("twinlake", uri="sqlite:///...")`` lists all
 of them. A row says where the table is in one of two ways:
 

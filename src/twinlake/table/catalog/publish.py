@@ -68,7 +68,7 @@ def point(store: Store, name: str, *, only_from_ours: bool = False) -> Published
     with _pointer(name, store.url) as pointer:
         for attempt in range(_ATTEMPTS):
             found = pointer.metadata_location()
-            # Looked up after the pointer: unless the face was made anew it is never older than it.
+            # Looked up after the pointer: unless it was rebuilt it is never older than it.
             newest = files.newest()
             if newest is None:
                 raise _nothing_yet(name)

@@ -1,7 +1,7 @@
-"""UPGRADE: from a table as it is to a promise about Iceberg, step by step.
+"""UPGRADE: from a table as it is to a compat feature, step by step.
 
-Every run looks at the table anew and does what is left to do, so a run that was killed, or that has
-to wait until history may be deleted, is finished by the next one. Every step is an ordinary
+Every run looks at the table again and does what is left to do, so a run that was killed, or that
+has to wait until history may be deleted, is finished by the next one. Every step is an ordinary
 transaction that leaves a valid table; whoever writes meanwhile either fits in or makes the step
 start again.
 """

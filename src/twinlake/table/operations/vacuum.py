@@ -229,14 +229,14 @@ class Vacuum:
         from twinlake.iceberg import sync_and_record, synced_version
         from twinlake.table.catalog.publish import follow
 
-        face = synced_version(self._snapshot)
-        if face is None:
+        synced = synced_version(self._snapshot)
+        if synced is None:
             return
         if enabled_compats(self._snapshot.metadata):
             sync_and_record(self._snapshot, executor=self._executor)
             follow(self._snapshot)
             return
-        text = f"Iceberg metadata of version {face} stays and may name files that are gone"
+        text = f"Iceberg metadata of version {synced} stays and may name files that are gone"
         version = self._snapshot.version
         self._warnings += (HookWarning(hook="iceberg", version=version, error=text),)
 

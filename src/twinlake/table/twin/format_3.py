@@ -1,4 +1,4 @@
-"""What format version 3 adds to a face: deletion vectors by file, and row lineage.
+"""What format version 3 adds to the Iceberg side: deletion vectors by file, and row lineage.
 
 Readers of Iceberg find the file of a vector in different ways, by its field or by its bounds, so
 both have to name the same one.

@@ -1,4 +1,4 @@
-"""What a comparison of both faces of a table came to."""
+"""What a comparison of both sides of a table came to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Difference", "Finding", "TwinReport"]
 
 
 class Difference(StrEnum):
-    """In what the faces differ."""
+    """In what the sides differ."""
 
     BEHIND = "behind"
     UNREADABLE = "unreadable"
@@ -67,7 +67,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinReport:
-    """Whether both faces say the same, and where they do not."""
+    """Whether both sides say the same, and where they do not."""
 
     location: str
     delta_version: int

@@ -38,7 +38,7 @@ def verify_twin(
     *,
     properties: Mapping[str, str] | None = None,
 ) -> TwinReport:
-    """Compare both faces of a table at every version they both keep.
+    """Compare both sides of a table at every version they both keep.
 
     ``rows`` reads all rows on both sides and compares their content hashes, file by file, and what
     the formats say that readers make of each file. With ``spark`` the rows of the Delta side are

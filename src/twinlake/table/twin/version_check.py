@@ -1,4 +1,4 @@
-"""One version of a table, both faces held against each other."""
+"""One version of a table, both sides held against each other."""
 
 from __future__ import annotations
 

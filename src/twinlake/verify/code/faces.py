@@ -47,7 +47,7 @@ def judge_face(view: MemoryStore, versions: Sequence[Version], keeps_from: int) 
             yield from _agrees(files, snapshot, versions[version])
     current = state.metadata.current
     if current is None or int(current.counts["delta-version"]) > hint:
-        yield "FaceEqualsLog", f"the face of version {hint} has no snapshot of its own", {}
+        yield "FaceEqualsLog", f"the Iceberg side of version {hint} has no snapshot of its own", {}
 
 
 def _agrees(files: MetadataFiles, snapshot: SnapshotEntry, version: Version) -> Iterator[Found]:
@@ -66,7 +66,7 @@ def _agrees(files: MetadataFiles, snapshot: SnapshotEntry, version: Version) -> 
         }
     except (TwinlakeError, DamagedFile) as error:
         text = error.what if isinstance(error, TwinlakeError) else str(error)
-        yield "PointerIsWhole", f"the face of version {version.number} is broken: {text}", {}
+        yield "PointerIsWhole", f"the metadata of version {version.number} is broken: {text}", {}
         return
     live = sorted(files.key_of(one.path) for content, one in entries if content is Content.DATA)
     hidden = {path: v["cardinality"] for path, v in version.live.items() if v is not None}

@@ -150,7 +150,7 @@ class ThroughServer(Direct):
                     return Failure(f"sequence numbers {one[2]} and {other[2]} do not increase")
         return None
 
-    # --- both faces ---------------------------------------------------------------------------
+    # --- both sides ---------------------------------------------------------------------------
 
     @always
     def consistent_read(self, log: Log) -> Failure | None:  # type: ignore[override]
