@@ -85,6 +85,13 @@ _MAPPED: Final = (
 
 KNOWN: Final[tuple[Known, ...]] = (
     Known(
+        reason="Delta Spark stores binary partition values as text and puts U+FFFD where bytes are "
+        "no UTF-8. Every reader returns what was stored; twinlake refuses such values.",
+        readers=tuple(READERS),
+        groups=("partitions by binary that is not ASCII",),
+        explains=lambda _, other: r"\xef\xbf\xbd" in other,
+    ),
+    Known(
         reason="`spark.sql.parquet.outputTimestampType=TIMESTAMP_MILLIS` asks Spark to store "
         "milliseconds. Every reader returns what was stored.",
         readers=tuple(READERS),
