@@ -199,6 +199,30 @@ def change_under_the_preview(rng: random.Random, draft: Draft) -> None:
     _changed(rng, draft, _OTHER_CHANGES)
 
 
+# -- what readers of Delta make of a column -------------------------------------------------------
+
+
+@aimed_at("base-27")
+def char_column(rng: random.Random, draft: Draft) -> None:
+    draft.add_column(new_field("padded", "string", __CHAR_VARCHAR_TYPE_STRING="char(5)"))
+
+
+@aimed_at("base-27")
+def varchar_column(rng: random.Random, draft: Draft) -> None:
+    draft.add_column(new_field("limited", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)"))
+
+
+@aimed_at("base-28")
+def value_for_rows_before_the_column(rng: random.Random, draft: Draft) -> None:
+    draft.add_column(new_field("later", "integer", EXISTS_DEFAULT="7"))
+
+
+@aimed_at("base-28")
+@aimed_at("writer-17")
+def column_without_any_default(rng: random.Random, draft: Draft) -> None:
+    draft.add_column(new_field("later", "integer"))
+
+
 # -- ids and names --------------------------------------------------------------------------------
 
 

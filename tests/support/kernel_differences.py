@@ -277,6 +277,21 @@ DIFFERENCES: Final = (
         default_only_sql_takes,
     ),
     Difference(
+        "gap-08",
+        "The kernel does not know what Spark makes of a column: padding of CHAR, and a value for "
+        "rows that are older than the column.",
+        ("base-27", "base-28"),
+        "spec",
+        lambda draft: any(marked(draft, "__CHAR_VARCHAR_TYPE_STRING", "EXISTS_DEFAULT")),
+    ),
+    Difference(
+        "gap-09",
+        "The kernel looks for the feature of column defaults, not at the columns.",
+        ("writer-17",),
+        "spec",
+        lambda draft: any(marked(draft, "CURRENT_DEFAULT")),
+    ),
+    Difference(
         "measured-19",
         "The kernel lets nothing but REPLACE make or break the first writer promise on a table.",
         ("writer-19",),

@@ -375,3 +375,23 @@ def test_void_columns_stay_out_of_files(tmp_path: Path) -> None:
     assert [Layout.of(where).columns[i].name for i in Layout.of(where).kept] == ["id"]
     (add,) = write(where, pa.record_batch({"id": [1], "v": pa.array([None], pa.null())}))
     assert pq.read_schema(tmp_path / add.path).names == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [("STRING", ["", None, "a"]), ("BINARY", [b"", None, b"a"])]
+)
+def test_an_empty_partition_value_is_null_in_files_that_hold_the_column(
+    tmp_path: Path, kind: str, values: list[Any]
+) -> None:
+    properties = {"delta.columnMapping.mode": "id", "delta.enableIcebergCompatV2": "true"}
+    where = target(tmp_path, f"id BIGINT, p {kind}", partition_by=("p",), **properties)
+    data = pa.record_batch({"id": [1, 2, 3], "p": pa.array(values, conform_type(kind))})
+    found = {}
+    for add in write(where, data):
+        rows = pq.read_table(tmp_path / decode_path(add.path), partitioning=None)["col-2"]
+        found[add.partition_values["col-2"]] = rows.to_pylist()
+    assert found == {None: [None, None], "a": [values[2]]}
+
+
+def conform_type(kind: str) -> pa.DataType:
+    return {"STRING": pa.string(), "BINARY": pa.binary()}[kind]

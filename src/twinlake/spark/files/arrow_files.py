@@ -139,6 +139,8 @@ class PartFiles:
         if not batch.num_rows:
             return
         arrays = [conform(a, f.type) for a, f in zip(batch.columns, self._columns, strict=True)]
+        for i in self._layout.partitions:
+            arrays[i] = _empty_as_null(arrays[i])
         data = pa.RecordBatch.from_arrays(
             [arrays[i] for i in self._layout.kept], schema=self._schema
         )
@@ -374,6 +376,19 @@ def _with_dictionary(schema: pa.Schema) -> list[str]:
     columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
     leaves = (columns.column(index) for index in range(len(columns)))
     return [leaf.path for leaf in leaves if leaf.physical_type not in ("FLOAT", "DOUBLE")]
+
+
+def _empty_as_null(array: pa.Array) -> pa.Array:
+    """An empty text or binary of a partition column as the null that the log states for it.
+
+    Files may hold the column too, and readers of Iceberg take it from there.
+    """
+    if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
+        return array
+    empty = pc.equal(pc.binary_length(array), 0)
+    if not pc.any(empty).as_py():
+        return array
+    return pc.if_else(empty, pa.scalar(None, array.type), array)
 
 
 def _partition_text(value: pa.Scalar, field: Any) -> str | None:

@@ -283,7 +283,9 @@ def test_a_store_that_fails_after_the_face_is_published(
 
 
 def test_few_tables_are_kept(tmp_path: Path) -> None:
-    with patch("twinlake.iceberg.sync.conversion_run.RESTING", MetadataCache(capacity=2)) as kept:
+    with patch(
+        "twinlake.iceberg.sync.conversion_run.METADATA_CACHE", MetadataCache(capacity=2)
+    ) as kept:
         tables = {name: made(tmp_path / name, 2) for name in "abc"}
         assert kept.take(tables["a"].snapshot.store) is None
         assert kept.take(tables["c"].snapshot.store) is not None
@@ -311,7 +313,7 @@ def test_threads_that_share_a_table(tmp_path: Path) -> None:
 
 def test_a_store_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
     kept = MetadataCache()
-    with patch("twinlake.iceberg.sync.conversion_run.RESTING", kept):
+    with patch("twinlake.iceberg.sync.conversion_run.METADATA_CACHE", kept):
         table = another(tmp_path) if made(tmp_path).version else None
         assert table is not None
         append(table, tmp_path, [{"id": 9, "p": 1}])
