@@ -59,7 +59,7 @@ def test_each_call_says_what_is_wrong_and_what_to_do(report: dict[str, Any]) -> 
         assert told["what"] == (
             "twinlake needs a classic Spark session, and this one is a Spark Connect session."
         )
-        assert "SparkSession.builder.master(...)" in told["fix"]
+        assert "SparkSession.builder.master(MASTER)" in told["fix"]
 
 
 def test_calls_of_the_data_plane_raise_what_pyspark_users_catch(report: dict[str, Any]) -> None:
