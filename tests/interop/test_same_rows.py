@@ -39,7 +39,7 @@ pytestmark = pytest.mark.spark
 _STEPS = 6
 _TRIES = 20
 _PARTS = scale(1, 20)
-_WORKLOADS = 15
+_WORKLOADS = scale(5, 15)
 """How many there are in each part, those whose start is refused or that stay short not counted."""
 
 _FEED = {"delta.enableChangeDataFeed": "true"}

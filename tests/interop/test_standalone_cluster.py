@@ -86,6 +86,7 @@ def test_workers_without_twinlake_are_told_what_to_install(report: dict[str, Any
     told, version = report["absent"], importlib.metadata.version("twinlake")
     assert told["code"] == "TWIN-SPARK-WORKERS"
     assert told["why"] == "they run /absent/bin/python, and there is no such program"
-    assert f"twinlake {version} on every machine of the cluster" in told["fix"]
+    assert "on every machine of the cluster" in told["fix"]
+    assert f"pip install 'twinlake[spark]=={version}'" in told["fix"]
     assert "spark.pyspark.python" in told["fix"]
     assert "spark.archives" in told["fix"]
