@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from twinlake.commit import CHECKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
+from twinlake.protocol import find_policy
 from twinlake.runtime import Runtime, engine_for
 from twinlake.table.arguments import checked_arguments
 from twinlake.table.catalog.publish import HOOKS, PUBLISH_PROPERTY
@@ -63,6 +64,7 @@ class Table(TableView):
 
         ``durable=False`` does not sync local commits to disk; ``options`` go to the object store.
         """
+        find_policy(policy)
         store = shared_store(os.fspath(path), durable, options)
         if version is not None and timestamp is not None:
             raise UserError(

@@ -122,3 +122,9 @@ def test_very_many_broken_rules_are_counted_and_not_all_printed(tmp_path: Path) 
         Table.create(tmp_path, columns, properties={"delta.enableIcebergCompatV2": "true"})
     assert "300 in all" in caught.value.why
     assert len(str(caught.value)) < 8000
+
+
+def test_a_policy_that_is_none_is_refused_when_the_table_is_opened(tmp_path: Path) -> None:
+    Table.create(tmp_path / "t", "id INT", durable=False)
+    with pytest.raises(TwinlakeError, match="no upgrade policy 'x'"):
+        Table.open(tmp_path / "t", policy="x")
