@@ -140,6 +140,26 @@ KNOWN: Final[tuple[Known, ...]] = (
         explains=lambda _, other: other == "no row",
     ),
     Known(
+        reason="delta-rs 1.6.6 looks for columns by their physical names, also where the mode of "
+        "column mapping is id. Files that an upgrade in place kept have other names: it returns "
+        "NULL, without an error. Upgrade such tables without `--in-place`.",
+        readers=("delta-rs",),
+        features=("icebergWriterCompatV1",),
+        explains=lambda _, other: other == "no row",
+    ),
+    Known(
+        reason="PyIceberg 0.12 does not know the type VARIANT and refuses the table.",
+        readers=("PyIceberg",),
+        groups=("variant",),
+        error="validation error for TableMetadata",
+    ),
+    Known(
+        reason="DuckDB 1.5.5 reads VARIANT, but cannot hand it to Arrow.",
+        readers=("DuckDB",),
+        groups=("variant",),
+        error="Unsupported Arrow type VARIANT",
+    ),
+    Known(
         reason="delta-rs 1.6.6 does not rebase dates and timestamps of Spark's legacy calendar.",
         readers=("delta-rs", "delta-rs to_pyarrow_table"),
         settings=("legacy calendar", "int96, legacy calendar"),
