@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twinlake.errors import Code, UserError
+from twinlake.errors import Code, UserError, listed
 from twinlake.schema.evolution.widening import TypeChange, can_widen, with_type_change
 from twinlake.schema.mapping import strip_mapping
 from twinlake.schema.paths import render_path
@@ -53,8 +53,7 @@ def merge_schemas(
             Code.SCHEMA_EVOLUTION,
             f"The incoming data does not fit the table in {len(merger.misfits)} "
             f"column{'s' if len(merger.misfits) > 1 else ''}.",
-            why="; ".join(f"{path}: {message}" for path, message in merger.misfits[:20])
-            + (f"; and {len(merger.misfits) - 20} more" if len(merger.misfits) > 20 else ""),
+            why=listed(f"{path}: {message}" for path, message in merger.misfits),
             fix="Cast or rename the incoming columns, or change the table's columns first.",
             delta_class="DELTA_FAILED_TO_MERGE_FIELDS",
             fields={"columns": [{"path": p, "message": m} for p, m in merger.misfits]},
