@@ -14,36 +14,47 @@ export PYSPARK_PYTHON := $(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(BIN)/python
 export PATH := $(BIN):$(PATH)
 
+# In CI every run of pytest prints its slowest tests and keeps the times of all.
+TIMES = $(if $(CI),--durations=25 --junitxml=$(CURDIR)/.ci-out/$@.xml)
+# On Spark a file's tests share tables, so they stay together; tests/support/tiers.py orders the files.
+BY_FILE = --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test fast spark doctest cover bench soak s3 connect postgres tlc fmt lint docs lock java clean
+.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 connect postgres tlc fmt lint docs lock java clean
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv from the hashed lock (nothing to do while the lock is unchanged)
 
+# The locks are complete, so nothing is resolved: pip 23 takes an extra of a locked package (coverage[toml])
+# for another requirement, and fails as soon as there is a newer release than the locked one.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "twinlake needs Python 3.11 or newer; point PYTHON at one: make setup PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
 
-demo: setup java ## the story of a table in a temporary folder: its log line by line, then a million rows
+demo: setup java ## the examples on tables in a temporary folder: protocols, a million rows, an upgrade, conflicts
 	@$(BIN)/twinlake demo
+
+quick: setup ## unit and property tests that start no process and search no model (about a minute)
+	$(BIN)/pytest -n 2 --dist worksteal -m quick tests/unit tests/property
 
 test: java lint fast doctest spark ## everything CI runs: lint, types, import contracts, tests
 
 fast: setup ## the tests that need no Spark
-	$(BIN)/pytest -n 2 -m "not spark"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not spark" $(TIMES)
 
 doctest: setup ## the examples in the docstrings
 	$(BIN)/pytest --doctest-modules --import-mode=prepend -q --ignore=src/twinlake/__main__.py src/twinlake
 
 spark: setup java ## the tests on Spark, in two processes with one session each
-	$(BIN)/pytest -n 2 --dist loadfile -m spark
+	$(BIN)/pytest -n 2 $(BY_FILE) -m spark $(TIMES)
 
 cover: setup ## the fast tests with branch coverage
 	$(BIN)/pytest -n 2 -m "not spark" --cov --cov-report=term
@@ -52,8 +63,8 @@ bench: setup ## side by side with the peers; a table, a JSON file and a plot
 	$(BIN)/python -m benchmarks
 
 soak: setup java ## the tests with their long loops
-	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 -m "not spark"
-	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 --dist loadfile -m spark
+	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 --dist worksteal -m "not spark"
+	TWINLAKE_SCALE=full $(BIN)/pytest -n 2 $(BY_FILE) -m spark
 
 s3: $(S3) ## build the S3 server for the tests, once (needs Go)
 
@@ -66,7 +77,7 @@ connect: $(CONNECT)/.stamp ## what the test of Spark Connect needs, once (kept o
 
 $(CONNECT)/.stamp: requirements-connect.lock | $(STAMP)
 	@rm -rf $(CONNECT)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
 		--target $(CONNECT) -r requirements-connect.lock
 	@touch $@
 
@@ -86,7 +97,7 @@ $(TLC)/.stamp: requirements-tlc.lock | $(STAMP)
 		--target $(TLC) -r requirements-tlc.lock
 	@touch $@
 
-fmt: setup ## format the code and mend what can be mended
+fmt: setup ## format the code and apply the fixes of the linter
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -97,10 +108,10 @@ lint: setup ## formatting, lint, types, import contracts, generated pages
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python docs/generate.py --check
 
-docs: setup ## write the generated reference pages anew
+docs: setup ## write the generated reference pages
 	$(BIN)/python docs/generate.py
 
-lock: ## resolve the lock files anew (needs uv)
+lock: ## resolve the lock files again (needs uv)
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--python-version 3.11 --upgrade --extra spark requirements.in pyproject.toml -o requirements.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
@@ -122,4 +133,4 @@ java:
 
 clean: ## remove caches and build products; keeps .venv and .tools
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov
-	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
