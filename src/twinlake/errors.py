@@ -245,7 +245,7 @@ class ConcurrentWriteException(ConflictError):
 
 
 class CommitUnknown(TwinlakeError):
-    """The store never told whether the commit happened; look before retrying."""
+    """The store did not say whether the commit happened; check before a retry."""
 
 
 class CorruptTable(TwinlakeError):

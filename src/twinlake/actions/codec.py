@@ -1,7 +1,7 @@
 """Actions to JSON lines and back, without losing what is not understood.
 
 This is the careful path, for single commits. Replay of whole logs decodes straight into
-columns (``twinlake.log.decoding``).
+columns (``twinlake.log.commit_decoder``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -40,6 +40,13 @@ class DeletionVectorDescriptor(
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
 
+class _RowCount(msgspec.Struct, rename="camel"):
+    num_records: int | None = None
+
+
+_ROW_COUNT: Final = msgspec.json.Decoder(_RowCount)
+
+
 class AddFile(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
 ):
@@ -62,6 +69,31 @@ class AddFile(
     def key(self) -> FileKey:
         """Path and deletion-vector id."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+
+    @property
+    def num_records(self) -> int | None:
+        """The rows of the file, deleted ones included; None where the statistics do not say.
+
+        >>> AddFile(path="a", partition_values={}, size=1, modification_time=0,
+        ...         data_change=True, stats='{"numRecords":3}').num_records
+        3
+        """
+        # Statistics may be absent, empty or damaged; then nothing is known, which is always safe.
+        try:
+            count = _ROW_COUNT.decode(self.stats).num_records if self.stats else None
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return count if count is None or count >= 0 else None
+
+    @property
+    def num_live_records(self) -> int | None:
+        """The rows a reader sees: all of them less those that the deletion vector marks."""
+        rows = self.num_records
+        return (
+            rows
+            if rows is None or not self.deletion_vector
+            else rows - self.deletion_vector.cardinality
+        )
 
     def remove(self, *, deletion_timestamp: int, data_change: bool = True) -> RemoveFile:
         """The tombstone of this very file, with all that is known of it."""

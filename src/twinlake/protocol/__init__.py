@@ -1,5 +1,6 @@
 """What a table needs of its clients: features, protocol, metadata, gates, properties."""
 
+from twinlake.protocol import features, keys
 from twinlake.protocol.domains import (
     CLUSTERING_DOMAIN,
     NO_MARK,
@@ -7,39 +8,8 @@ from twinlake.protocol.domains import (
     Clustering,
     RowTracking,
 )
-from twinlake.protocol.feature import Feature, Kind, Removal, Work
-from twinlake.protocol.gates import (
-    CLIENT_FEATURES,
-    Client,
-    ClientLike,
-    read_blockers,
-    write_blockers,
-)
-from twinlake.protocol.metadata import Metadata
-from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
-from twinlake.protocol.properties.iceberg import (
-    COPY_ON_WRITE,
-    HISTORY_AGE,
-    ICEBERG_PREFIX,
-    iceberg_wishes,
-    is_kept_for_iceberg,
-)
-from twinlake.protocol.properties.protocol_keys import Steering, is_steering_key, strip_steering
-from twinlake.protocol.properties.registry import (
-    PARTITION_TIME_ZONE,
-    PROPERTIES,
-    Property,
-    canonical_key,
-    is_secret,
-    parse_properties,
-    partition_zone,
-    property_value,
-    refuse_iceberg_wishes,
-    render_property_table,
-    snapshot_age_ms,
-)
-from twinlake.protocol.protocol import Protocol
-from twinlake.protocol.registry import (
+from twinlake.protocol.feature import Feature, FeatureKind, FeatureTrace, PreDowngrade, Removal
+from twinlake.protocol.feature_lookup import (
     FEATURES,
     LEGACY_FEATURES,
     active_features,
@@ -50,7 +20,45 @@ from twinlake.protocol.registry import (
     minimum_versions,
     render_feature_table,
 )
-from twinlake.protocol.removal import PROTECTION_PROPERTY, DropPlan, plan_drop
+from twinlake.protocol.gates import (
+    CLIENT_FEATURES,
+    Client,
+    ClientLike,
+    read_blockers,
+    write_blockers,
+)
+from twinlake.protocol.integers import Int, Long
+from twinlake.protocol.metadata import Metadata
+from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
+from twinlake.protocol.properties.checks import (
+    check_iceberg_properties,
+    parse_properties,
+    refuse_kept_properties,
+)
+from twinlake.protocol.properties.iceberg import (
+    COPY_ON_WRITE,
+    HISTORY_AGE,
+    ICEBERG_PREFIX,
+    is_reserved_for_iceberg,
+    requested_iceberg_properties,
+)
+from twinlake.protocol.properties.protocol_keys import (
+    ProtocolRequest,
+    is_protocol_key,
+    strip_protocol_keys,
+)
+from twinlake.protocol.properties.registry import (
+    PROPERTIES,
+    Property,
+    canonical_key,
+    is_secret,
+    partition_zone,
+    property_value,
+    render_property_table,
+    snapshot_age_ms,
+)
+from twinlake.protocol.protocol import Protocol
+from twinlake.protocol.removal import DropPlan, plan_drop
 from twinlake.protocol.requirements import (
     APPEND_ONLY_WRITER_VERSION_1X,
     ProtocolInMetadata,
@@ -62,7 +70,6 @@ from twinlake.protocol.requirements import (
     upgrade_protocol_from_metadata_for_existing_table,
 )
 from twinlake.protocol.triggers import constraint_names
-from twinlake.protocol.wire import Int, Long
 
 __all__ = [
     "APPEND_ONLY_WRITER_VERSION_1X",
@@ -76,42 +83,43 @@ __all__ = [
     "LEGACY_FEATURES",
     "MINIMAL",
     "NO_MARK",
-    "PARTITION_TIME_ZONE",
     "POLICIES",
     "PROPERTIES",
-    "PROTECTION_PROPERTY",
     "ROW_TRACKING_DOMAIN",
     "Client",
     "ClientLike",
     "Clustering",
     "DropPlan",
     "Feature",
+    "FeatureKind",
+    "FeatureTrace",
     "Int",
-    "Kind",
     "Long",
     "Metadata",
     "Policy",
+    "PreDowngrade",
     "Property",
     "Protocol",
     "ProtocolInMetadata",
+    "ProtocolRequest",
     "Removal",
     "RowTracking",
-    "Steering",
-    "Work",
     "active_features",
     "auto_enabled_features",
     "canonical_key",
+    "check_iceberg_properties",
     "check_protocol_requirements",
     "constraint_names",
     "dependency_closure",
     "extract_automatically_enabled_features",
+    "features",
     "find_feature",
     "find_policy",
-    "iceberg_wishes",
     "implied_features",
-    "is_kept_for_iceberg",
+    "is_protocol_key",
+    "is_reserved_for_iceberg",
     "is_secret",
-    "is_steering_key",
+    "keys",
     "min_protocol_components_from_automatically_enabled_features",
     "min_protocol_components_from_metadata",
     "minimum_versions",
@@ -120,12 +128,13 @@ __all__ = [
     "plan_drop",
     "property_value",
     "read_blockers",
-    "refuse_iceberg_wishes",
+    "refuse_kept_properties",
     "render_feature_table",
     "render_property_table",
+    "requested_iceberg_properties",
     "required_minimum_protocol",
     "snapshot_age_ms",
-    "strip_steering",
+    "strip_protocol_keys",
     "upgrade_protocol_from_metadata_for_existing_table",
     "write_blockers",
 ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from twinlake.errors import Code, CorruptTable, how_to_restore
+from twinlake.schema import ColumnMappingMode, Struct, physical_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -165,8 +166,6 @@ def _find(metadata: Metadata, path: ColumnPath) -> tuple[ColumnPath, ColumnPath]
 
 
 def _walk(metadata: Metadata, path: ColumnPath) -> tuple[ColumnPath, ColumnPath] | None:
-    from twinlake.schema import ColumnMappingMode, Struct, physical_name
-
     mapped = metadata.column_mapping_mode is not ColumnMappingMode.NONE
     kind: Any = metadata.schema
     physical: list[str] = []

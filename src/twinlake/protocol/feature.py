@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from twinlake.protocol.metadata import Metadata
 
-__all__ = ["Feature", "Kind", "Predicate", "Removal", "Work"]
+__all__ = [
+    "ClientSupport",
+    "Feature",
+    "FeatureKind",
+    "FeatureTrace",
+    "PreDowngrade",
+    "Predicate",
+    "Removal",
+]
 
 Predicate = Callable[["Metadata", frozenset[str]], bool]
 """Asked with the metadata and the names that the protocol supports already."""
@@ -20,14 +28,32 @@ Offenders = Callable[["Metadata"], tuple[str, ...]]
 """What a person must take away by hand before a feature can go."""
 
 
-class Kind(StrEnum):
+class FeatureKind(StrEnum):
     """Who must understand the feature."""
 
     WRITER = "W"
     READER_WRITER = "RW"
 
 
-class Work(StrEnum):
+class ClientSupport(StrEnum):
+    """What twinlake can do with tables that have the feature."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+
+
+class FeatureTrace(StrEnum):
+    """What a feature leaves in the log, where it shows that the feature was in use."""
+
+    DELETION_VECTORS = "files with deletion vectors"
+    COLUMN_MAPPING = "metadata with a column mapping mode"
+    TYPE_CHANGES = "fields with type changes"
+    V2_CHECKPOINTS = "V2 checkpoints"
+    PROTECTED_HISTORY = "versions before the protected one"
+
+
+class PreDowngrade(StrEnum):
     """What must happen to the table before a feature can go, besides changing metadata."""
 
     NONE = "nothing"
@@ -41,11 +67,11 @@ class Work(StrEnum):
 
     @property
     def moves_rows(self) -> bool:
-        """Whether the work rewrites data and so needs a data engine."""
+        """Whether it rewrites data and so needs a data engine."""
         return self in {
-            Work.PURGE_DELETION_VECTORS,
-            Work.REWRITE_TO_LOGICAL_NAMES,
-            Work.REWRITE_WIDENED_FILES,
+            PreDowngrade.PURGE_DELETION_VECTORS,
+            PreDowngrade.REWRITE_TO_LOGICAL_NAMES,
+            PreDowngrade.REWRITE_WIDENED_FILES,
         }
 
 
@@ -59,8 +85,9 @@ class Removal:
 
     first_set: Mapping[str, str] = field(default_factory=dict, hash=False)
     first_unset: tuple[str, ...] = ()
-    work: Work = Work.NONE
-    atomic: bool = False  # the first changes belong into the very commit that does the work
+    pre_downgrade: PreDowngrade = PreDowngrade.NONE
+    trace: FeatureTrace | None = None  # None: history and files stay as they are
+    atomic: bool = False  # the first changes belong into the commit that rewrites the files
     unset: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()  # names to tombstone, or "*" for every one
     field_metadata: tuple[str, ...] = ()  # keys to strip from the fields of the schema
@@ -80,15 +107,17 @@ class Feature:
     """One row of the registry."""
 
     name: str
-    kind: Kind
+    kind: FeatureKind
     min_reader: int
     min_writer: int
     legacy: bool = False
+    client: ClientSupport = ClientSupport.NONE
     requires: tuple[str, ...] = ()
     auto: Predicate | None = None
     """Metadata that switches the feature on; None where only a person or another feature does."""
     active: Predicate | None = None
-    """Metadata that puts the feature to use, where this differs from ``auto``."""
+    """Metadata that puts the feature to use, where this differs from ``auto``; with neither, it is
+    in use wherever it is supported."""
     existing: bool = False
     """Whether metadata may switch it on in a table that exists."""
     concurrent: bool = False
@@ -97,7 +126,7 @@ class Feature:
     """Whether a writer that lacks it may write while no metadata uses it."""
     history_protected: bool = False
     removal: Removal | None = None
-    twin: str | None = None
+    alias: str | None = None
     """The other name, preview or stable, of the same behaviour."""
     auto_text: str = ""
     where: str
@@ -107,21 +136,17 @@ class Feature:
     @property
     def is_reader(self) -> bool:
         """Whether readers must understand it too."""
-        return self.kind is Kind.READER_WRITER
+        return self.kind is FeatureKind.READER_WRITER
 
     @property
     def removable(self) -> bool:
         """Whether it can be dropped at all."""
         return self.removal is not None
 
-    def is_auto(self, metadata: Metadata, supported: frozenset[str] = frozenset()) -> bool:
-        """Whether the metadata switches it on."""
-        return self.auto is not None and self.auto(metadata, supported)
-
-    def is_active(self, metadata: Metadata, supported: frozenset[str] = frozenset()) -> bool:
-        """Whether the metadata puts it to use; always, once supported, if nothing says so."""
-        test = self.active or self.auto
-        return self.name in supported if test is None else test(metadata, supported)
+    @property
+    def only_with_truncation(self) -> bool:
+        """Whether it can be dropped only where history is truncated."""
+        return self.removal is not None and self.removal.only_with_truncation
 
     def __str__(self) -> str:
         return self.name

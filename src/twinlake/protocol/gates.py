@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UnsupportedFeature, how_to_add_feature
-from twinlake.protocol.registry import FEATURES, active_features
+from twinlake.protocol.feature import ClientSupport
+from twinlake.protocol.feature_lookup import FEATURES, active_features
 
 if TYPE_CHECKING:
     from twinlake.protocol.metadata import Metadata
@@ -56,54 +57,13 @@ class Client:
 
 ClientLike = Client | Iterable[str] | None
 
-# Each of these hides commits or files from whoever lists the log without knowing it.
-_UNREADABLE: Final = frozenset(
-    {
-        "catalogManaged",
-        "coordinatedCommits-preview",
-        "redirectReaderWriter-preview",
-        "redirectWriterOnly-preview",
-        "adaptiveMetadata-preview",
-        "timestampNanos",
-    }
-)
-_WRITABLE: Final = frozenset(
-    {
-        "appendOnly",
-        "invariants",
-        "checkConstraints",
-        "changeDataFeed",
-        "generatedColumns",
-        "columnMapping",
-        "identityColumns",
-        "deletionVectors",
-        "rowTracking",
-        "domainMetadata",
-        "timestampNtz",
-        "v2Checkpoint",
-        "icebergCompatV1",
-        "icebergCompatV2",
-        "icebergCompatV3",
-        "icebergWriterCompatV1",
-        "icebergWriterCompatV3",
-        "clustering",
-        "allowColumnDefaults",
-        "inCommitTimestamp",
-        "vacuumProtocolCheck",
-        "checkpointProtection",
-        "typeWidening",
-        "typeWidening-preview",
-        "variantType",
-        "variantType-preview",
-        "materializePartitionColumns",
-    }
-)
-
 CLIENT_FEATURES: Final = Client(
     readers=frozenset(
-        name for name, row in FEATURES.items() if row.is_reader and name not in _UNREADABLE
+        name
+        for name, row in FEATURES.items()
+        if row.is_reader and row.client is not ClientSupport.NONE
     ),
-    writers=_WRITABLE,
+    writers=frozenset(name for name, row in FEATURES.items() if row.client is ClientSupport.WRITE),
     name="twinlake",
 )
 """What twinlake itself supports."""

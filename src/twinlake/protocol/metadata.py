@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from twinlake.errors import Code, CorruptTable, TwinlakeError, how_to_restore
-from twinlake.protocol.wire import Long
-
-if TYPE_CHECKING:
-    from twinlake.schema import ColumnMappingMode, Struct
+from twinlake.protocol import keys
+from twinlake.protocol.integers import Long
+from twinlake.schema import ColumnMappingMode, Struct, parse_schema, render_schema
 
 __all__ = ["Metadata"]
 
@@ -87,8 +86,6 @@ class Metadata:
     def schema(self) -> Struct:
         """The schema, parsed on first use."""
         if "schema" not in self._derived:
-            from twinlake.schema import parse_schema
-
             try:
                 self._derived["schema"] = parse_schema(self.schema_string)
             except (TwinlakeError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -115,11 +112,16 @@ class Metadata:
         return self.name or self.id or "(new table)"
 
     @property
+    def max_column_id(self) -> int | None:
+        """The highest column id that was ever given out; None where the table does not say."""
+        text = self.get(keys.MAX_COLUMN_ID)
+        # ASCII digits only: int() would read digits of other scripts as well.
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    @property
     def column_mapping_mode(self) -> ColumnMappingMode:
         """How columns are found in the files."""
-        from twinlake.schema import ColumnMappingMode
-
-        text = self.get("delta.columnMapping.mode", "none").lower()
+        text = self.get(keys.COLUMN_MAPPING_MODE, "none").lower()
         try:
             return ColumnMappingMode(text)
         except ValueError as error:
@@ -151,8 +153,6 @@ class Metadata:
 
     def with_schema(self, schema: Struct) -> Metadata:
         """A copy with another schema."""
-        from twinlake.schema import render_schema
-
         return self._with(schema_string=render_schema(schema))
 
     def _with(self, **changes: Any) -> Metadata:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from twinlake.errors import Code, UserError
-from twinlake.protocol.registry import minimum_versions
+from twinlake.protocol.feature_lookup import minimum_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,10 +19,8 @@ from twinlake.errors import (
     how_to_add_feature,
     how_to_drop_feature,
 )
-from twinlake.protocol import gates
-from twinlake.protocol.policies import Policy, find_policy
-from twinlake.protocol.properties.protocol_keys import Steering
-from twinlake.protocol.registry import (
+from twinlake.protocol import features, gates
+from twinlake.protocol.feature_lookup import (
     FEATURES,
     NAME_PATTERN,
     auto_enabled_features,
@@ -31,7 +29,9 @@ from twinlake.protocol.registry import (
     implied_features,
     minimum_versions,
 )
-from twinlake.protocol.wire import Int
+from twinlake.protocol.integers import Int
+from twinlake.protocol.policies import Policy, find_policy
+from twinlake.protocol.properties.protocol_keys import ProtocolRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -157,6 +157,11 @@ class Protocol:
         """Whether the feature is listed or implied."""
         return str(feature) in self.feature_names
 
+    def supports_either(self, feature: str) -> bool:
+        """Whether the feature is supported under one of its names, stable or preview."""
+        alias = FEATURES[feature].alias
+        return self.is_supported(feature) or (alias is not None and self.is_supported(alias))
+
     # -- forms --------------------------------------------------------------------------------
 
     def at(self, reader: int, writer: int, names: Iterable[str] = ()) -> Protocol:
@@ -190,10 +195,6 @@ class Protocol:
             return self
         self._check_known_versions()
         return _weakest(self.feature_names, self._unknown_readers)
-
-    def denormalized_normalized(self) -> Protocol:
-        """Both in turn; mends over-numbered legacy versions such as (2, 3)."""
-        return self.denormalized().normalized()
 
     def _check_known_versions(self) -> None:
         if self.min_reader_version > READER_LISTS or self.min_writer_version > WRITER_LISTS:
@@ -274,7 +275,7 @@ class Protocol:
         """Whether the other is this one without the dropped features, give or take protection."""
         gone = frozenset(dropped)
         gained = other.feature_names - self.feature_names
-        return gained <= {"checkpointProtection"} and (
+        return gained <= {features.CHECKPOINT_PROTECTION} and (
             self.feature_names - gone == other.feature_names - gained
         )
 
@@ -302,8 +303,8 @@ class Protocol:
         >>> print(Protocol.for_new_table(Metadata(configuration={"delta.appendOnly": "true"})))
         1,2
         """
-        asked = Steering.of(metadata.configuration if metadata else {})
-        asked = asked.over(Steering.of_session(session or {}))
+        asked = ProtocolRequest.of(metadata.configuration if metadata else {})
+        asked = asked.over(ProtocolRequest.of_session(session or {}))
         lowest = 1 if asked.ignore_defaults else 2
         base = cls(1, 1)._raised(
             asked.min_reader_version or 1,
@@ -320,7 +321,7 @@ class Protocol:
     def upgraded_for(self, metadata: Metadata, *, policy: str | Policy = "bundled") -> Protocol:
         """The protocol after this metadata is set on the table; itself where it is enough.
 
-        Properties that steer the protocol (``delta.feature.*``, ``delta.min*Version``) count if
+        Properties that ask for a protocol (``delta.feature.*``, ``delta.min*Version``) count if
         they are still in the configuration.
 
         >>> from twinlake.protocol import Metadata
@@ -329,7 +330,7 @@ class Protocol:
         1,4
         """
         strategy = find_policy(policy)
-        asked = Steering.of(metadata.configuration)
+        asked = ProtocolRequest.of(metadata.configuration)
         result = self
         if asked.min_reader_version is not None or asked.min_writer_version is not None:
             result = result._upgraded(

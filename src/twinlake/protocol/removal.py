@@ -7,20 +7,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from twinlake.errors import Code, UserError, how_to_drop_feature, how_to_unset
-from twinlake.protocol.feature import Feature, Work
+from twinlake.protocol import features, keys
+from twinlake.protocol.feature_lookup import FEATURES, find_feature
 from twinlake.protocol.properties.registry import PROPERTIES, canonical_key
-from twinlake.protocol.registry import FEATURES, find_feature
+from twinlake.schema import Struct, map_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from twinlake.protocol.feature import Feature, FeatureTrace, PreDowngrade
     from twinlake.protocol.metadata import Metadata
     from twinlake.protocol.protocol import Protocol
 
-__all__ = ["PROTECTION_PROPERTY", "DropPlan", "plan_drop"]
+__all__ = ["DropPlan", "plan_drop"]
 
-PROTECTION_PROPERTY: Final = "delta.requireCheckpointProtectionBeforeVersion"
-_PROTECTION: Final = "checkpointProtection"
 _FAST_BARRIERS: Final = 3
 
 
@@ -34,9 +34,10 @@ class DropPlan:
     """The protocol of the downgrade commit."""
     first_set: Mapping[str, str]
     first_unset: tuple[str, ...]
-    work: Work
+    pre_downgrade: PreDowngrade
+    trace: FeatureTrace | None
     atomic: bool
-    """Whether the first changes and the work must be one commit."""
+    """Whether the first changes and the rewritten files must be one commit."""
     barriers: int
     """Rounds of an empty commit with a verified checkpoint before the downgrade."""
     unset: tuple[str, ...]
@@ -48,12 +49,7 @@ class DropPlan:
     @property
     def needs_rewrite(self) -> bool:
         """Whether rows have to be moved, which takes a data engine."""
-        return self.work.moves_rows
-
-    @property
-    def has_first_commit(self) -> bool:
-        """Whether something must be committed before the downgrade."""
-        return bool(self.first_set or self.first_unset) or self.work is not Work.NONE
+        return self.pre_downgrade.moves_rows
 
     def prepare(self, metadata: Metadata) -> Metadata:
         """The metadata of the commit before the downgrade."""
@@ -62,15 +58,15 @@ class DropPlan:
 
     def downgrade(self, metadata: Metadata, *, version: int) -> Metadata:
         """The metadata of the downgrade, which is to be committed as ``version``."""
-        protection = {PROTECTION_PROPERTY: str(version)} if self.protects_history else {}
+        protection = (
+            {keys.REQUIRE_CHECKPOINT_PROTECTION: str(version)} if self.protects_history else {}
+        )
         return self.stripped(metadata.with_configuration(protection, remove=self.unset))
 
     def stripped(self, metadata: Metadata) -> Metadata:
         """The metadata without what the feature keeps with the columns."""
         if not self.field_metadata:
             return metadata
-        from twinlake.schema import Struct, map_fields
-
         gone: dict[str, Any] = dict.fromkeys(self.field_metadata)
         schema = map_fields(metadata.schema, lambda _, column: column.with_metadata(**gone))
         if not isinstance(schema, Struct) or schema == metadata.schema:
@@ -96,7 +92,7 @@ def plan_drop(
     lowered = protocol.remove_feature(row)
     protects = row.history_protected and not truncate_history
     if protects:
-        lowered = lowered.merge(lowered.for_table_feature(_PROTECTION))
+        lowered = lowered.merge(lowered.for_table_feature(features.CHECKPOINT_PROTECTION))
     barriers = 1 if truncate_history else _FAST_BARRIERS
     present = metadata.configuration
     return DropPlan(
@@ -112,7 +108,8 @@ def plan_drop(
             }
         ),
         first_unset=tuple(key for key in removal.first_unset if key in present),
-        work=removal.work,
+        pre_downgrade=removal.pre_downgrade,
+        trace=removal.trace,
         atomic=removal.atomic,
         barriers=barriers if row.history_protected or removal.only_with_truncation else 0,
         unset=removal.unset,
@@ -124,7 +121,7 @@ def plan_drop(
 
 def _needed(key: str, present: Mapping[str, str]) -> bool:
     # A switch that was never set has its default, which is off; only suspension must be said.
-    return key in present or key not in PROPERTIES or key == "delta.rowTrackingSuspended"
+    return key in present or key not in PROPERTIES or key == keys.ROW_TRACKING_SUSPENDED
 
 
 def _droppable(

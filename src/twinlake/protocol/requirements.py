@@ -1,6 +1,6 @@
 """What metadata requires of a protocol: the functions Delta has for it, under Delta's names.
 
-``required_minimum_protocol`` and ``check_protocol_requirements`` keep the figures of Delta 1.x;
+``required_minimum_protocol`` and ``check_protocol_requirements`` keep the numbers of Delta 1.x;
 nothing that writes a protocol reads them. The others go by the registry.
 """
 
@@ -9,23 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from twinlake.errors import Code, UserError
+from twinlake.protocol import features, keys
 from twinlake.protocol import triggers as on
-from twinlake.protocol.policies import Policy, find_policy
-from twinlake.protocol.properties.protocol_keys import Steering
-from twinlake.protocol.properties.registry import (
-    FEATURE_PREFIX,
-    IGNORE_PROTOCOL_DEFAULTS,
-    MIN_READER_VERSION,
-    MIN_WRITER_VERSION,
-)
-from twinlake.protocol.protocol import Protocol
-from twinlake.protocol.registry import (
+from twinlake.protocol.feature_lookup import (
     FEATURES,
     auto_enabled_features,
     dependency_closure,
     implied_features,
     minimum_versions,
 )
+from twinlake.protocol.policies import Policy, find_policy
+from twinlake.protocol.properties.protocol_keys import ProtocolRequest
+from twinlake.protocol.protocol import Protocol
 
 if TYPE_CHECKING:
     from twinlake.protocol.feature import Predicate
@@ -48,13 +43,13 @@ APPEND_ONLY_WRITER_VERSION_1X: Final = 3
 Components = tuple[int, int, frozenset[str]]
 
 _REQUIRED_1X: Final[tuple[tuple[str, Predicate, tuple[int, int]], ...]] = (
-    ("invariants", on.trait(on.INVARIANT), (0, 2)),
-    ("appendOnly", on.flag("delta.appendOnly"), (0, APPEND_ONLY_WRITER_VERSION_1X)),
-    ("checkConstraints", on.constrained, (0, 3)),
-    ("generatedColumns", on.trait(on.GENERATED), (0, 4)),
-    ("changeDataFeed", on.flag("delta.enableChangeDataFeed"), (0, 4)),
-    ("identityColumns", on.trait(on.IDENTITY), (0, 6)),
-    ("columnMapping", on.mapped, (2, 5)),
+    (features.INVARIANTS, on.trait(on.INVARIANT), (0, 2)),
+    (features.APPEND_ONLY, on.flag(keys.APPEND_ONLY), (0, APPEND_ONLY_WRITER_VERSION_1X)),
+    (features.CHECK_CONSTRAINTS, on.constrained, (0, 3)),
+    (features.GENERATED_COLUMNS, on.trait(on.GENERATED), (0, 4)),
+    (features.CHANGE_DATA_FEED, on.flag(keys.ENABLE_CHANGE_DATA_FEED), (0, 4)),
+    (features.IDENTITY_COLUMNS, on.trait(on.IDENTITY), (0, 6)),
+    (features.COLUMN_MAPPING, on.mapped, (2, 5)),
 )
 
 
@@ -89,7 +84,7 @@ def required_minimum_protocol(
     for name, test, (min_reader, min_writer) in _REQUIRED_1X:
         if not test(metadata, frozenset()):
             continue
-        if name == "identityColumns" and identity == "refuse":
+        if name == features.IDENTITY_COLUMNS and identity == "refuse":
             columns = on.columns_of(metadata, on.IDENTITY)
             raise UserError(
                 Code.FEATURE_ENABLE,
@@ -120,11 +115,14 @@ def check_protocol_requirements(
 
 def _assert_no_protocol_properties(metadata: Metadata) -> None:
     found = {key.lower(): key for key in metadata.configuration}
-    for key in (MIN_READER_VERSION, MIN_WRITER_VERSION):
+    for key in (keys.MIN_READER_VERSION, keys.MIN_WRITER_VERSION):
         if key.lower() in found:
             _refuse(f"Should not have the protocol version ({key}) as part of table properties")
     for folded, key in found.items():
-        if folded.startswith(FEATURE_PREFIX) or folded == IGNORE_PROTOCOL_DEFAULTS.lower():
+        if (
+            folded.startswith(keys.FEATURE_PREFIX)
+            or folded == keys.IGNORE_PROTOCOL_DEFAULTS.lower()
+        ):
             _refuse(f"Should not have {key} as part of table properties")
 
 
@@ -133,7 +131,7 @@ def _refuse(sentence: str) -> None:
         Code.PROPERTY_INVALID,
         sentence,
         why="The protocol has an action of its own in the log.",
-        fix="Strip the properties that steer the protocol before storing metadata.",
+        fix="Strip the properties that ask for a protocol before storing metadata.",
     )
 
 
@@ -168,7 +166,7 @@ def min_protocol_components_from_metadata(
     Looks at the metadata, at ``delta.feature.*`` and, where both are given, at
     ``delta.minReaderVersion`` and ``delta.minWriterVersion``.
     """
-    asked = Steering.of(metadata.configuration)
+    asked = ProtocolRequest.of(metadata.configuration)
     features = dependency_closure(asked.features | auto_enabled_features(metadata, asked.features))
     if asked.min_reader_version is not None and asked.min_writer_version is not None:
         features |= implied_features(asked.min_reader_version, asked.min_writer_version)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from twinlake import schema as types
+from twinlake.protocol import keys
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,7 +15,6 @@ if TYPE_CHECKING:
     from twinlake.schema import Struct
 
 __all__ = [
-    "CONSTRAINTS_PREFIX",
     "columns_of",
     "constraint_names",
     "flag",
@@ -23,7 +25,6 @@ __all__ = [
     "unless",
 ]
 
-CONSTRAINTS_PREFIX: Final = "delta.constraints."
 
 NOT_NULL: Final = "not null"
 INVARIANT: Final = "invariant"
@@ -33,23 +34,21 @@ DEFAULT: Final = "default"
 COLLATED: Final = "collated"
 TIMESTAMP_NTZ: Final = "timestamp_ntz"
 VARIANT: Final = "variant"
-GEOSPATIAL: Final = "geospatial"
+GEOSPATIAL: Final = "geometry or geography"
 
 _FIELD_KEYS: Final = {
-    "delta.invariants": INVARIANT,
-    "delta.generationExpression": GENERATED,
-    "delta.identity.start": IDENTITY,
-    "delta.identity.step": IDENTITY,
-    "delta.identity.allowExplicitInsert": IDENTITY,
-    "CURRENT_DEFAULT": DEFAULT,
-    "__COLLATIONS": COLLATED,
+    types.INVARIANTS_KEY: INVARIANT,
+    types.GENERATION_EXPRESSION_KEY: GENERATED,
+    types.IDENTITY_START_KEY: IDENTITY,
+    types.IDENTITY_STEP_KEY: IDENTITY,
+    types.IDENTITY_EXPLICIT_KEY: IDENTITY,
+    types.CURRENT_DEFAULT_KEY: DEFAULT,
+    types.COLLATIONS_KEY: COLLATED,
 }
 
 
 def _traits(schema: Struct) -> dict[str, tuple[str, ...]]:
     """Each trait with the columns that have it, found in one walk."""
-    from twinlake import schema as types
-
     found: dict[str, list[str]] = {}
     for path, column in types.walk_fields(schema):
         name = ".".join(path)
@@ -86,7 +85,7 @@ def columns_of(metadata: Metadata, label: str) -> tuple[str, ...]:
 
 def trait(*labels: str) -> Predicate:
     """Some column has one of the traits."""
-    return lambda metadata, _: any(columns_of(metadata, label) for label in labels)
+    return lambda metadata, _: not metadata.derived("traits", _traits).keys().isdisjoint(labels)
 
 
 def flag(key: str) -> Predicate:
@@ -105,15 +104,17 @@ def property_is(key: str, *values: str) -> Predicate:
 
 
 def unless(name: str, test: Predicate) -> Predicate:
-    """The test, but never where the twin feature is there: adding would lock out old clients."""
+    """The test, but never where the other name is there: adding would lock out old clients."""
     return lambda metadata, supported: name not in supported and test(metadata, supported)
 
 
 def constraint_names(metadata: Metadata) -> tuple[str, ...]:
     """The names of the CHECK constraints."""
-    start = len(CONSTRAINTS_PREFIX)
+    start = len(keys.CONSTRAINTS_PREFIX)
     return tuple(
-        sorted(key[start:] for key in metadata.configuration if key.startswith(CONSTRAINTS_PREFIX))
+        sorted(
+            key[start:] for key in metadata.configuration if key.startswith(keys.CONSTRAINTS_PREFIX)
+        )
     )
 
 
@@ -122,7 +123,7 @@ def constrained(metadata: Metadata, _: frozenset[str]) -> bool:
     return bool(constraint_names(metadata))
 
 
-mapped: Final[Predicate] = property_is("delta.columnMapping.mode", "name", "id")
+mapped: Final[Predicate] = property_is(keys.COLUMN_MAPPING_MODE, "name", "id")
 
 
 def offenders(label: str) -> Callable[[Metadata], tuple[str, ...]]:

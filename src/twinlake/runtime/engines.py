@@ -64,7 +64,7 @@ class ContentReader(Protocol):
     def iceberg_reader(self) -> str:
         """What reads the Iceberg side, with its version; empty where the engine has no reader.
 
-        Then contents of the Delta side are to be compared with those of ``twin_rows``.
+        Then contents of the Delta side are to be compared with those of ``hash_python_rows``.
         """
         ...
 

@@ -9,6 +9,7 @@ from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema.json_codec import MAX_PRECISION
 from twinlake.schema.mapping import ColumnMappingMode, mapping_problems
 from twinlake.schema.metadata_keys import (
+    COLUMN_MAPPING_MODE,
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     IDENTITY_START_KEY,
@@ -222,5 +223,5 @@ def _depth(schema: Struct) -> int:
 
 def _fix(found: Sequence[SchemaViolation]) -> str:
     if any(v.delta_class == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" for v in found):
-        return f"Rename the columns, or run {how_to_set('delta.columnMapping.mode', 'name')}."
+        return f"Rename the columns, or run {how_to_set(COLUMN_MAPPING_MODE, 'name')}."
     return "Change the columns named above."

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from twinlake.errors import Code, UserError
+from twinlake.schema.metadata_keys import MAX_COLUMN_ID
 from twinlake.schema.paths import render_path, resolve_path
 from twinlake.schema.types import (
     Array,
@@ -27,28 +28,29 @@ from twinlake.schema.types import (
 
 __all__ = [
     "ID_KEY",
-    "MAX_COLUMN_ID_KEY",
-    "MODE_KEY",
+    "MAPPING_KEYS",
     "NESTED_IDS_KEY",
     "PHYSICAL_NAME_KEY",
     "ColumnMappingMode",
     "assign_mapping",
     "field_id",
     "highest_id",
-    "logical_path",
+    "id_name",
+    "keep_mapping",
     "mapping_problems",
     "nested_ids",
     "physical_name",
     "physical_path",
     "physical_schema",
     "strip_mapping",
+    "with_id_names",
 ]
 
 ID_KEY: Final = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY: Final = "delta.columnMapping.physicalName"
 NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
-MODE_KEY: Final = "delta.columnMapping.mode"
-MAX_COLUMN_ID_KEY: Final = "delta.columnMapping.maxColumnId"
+MAPPING_KEYS: Final = (ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY)
+"""What column mapping keeps with a field."""
 
 # Spark engines carry ids to Parquet under these keys; left behind they would outlive the mapping.
 _PARQUET_KEYS: Final = ("parquet.field.id", "parquet.field.nested.ids")
@@ -119,21 +121,6 @@ def physical_path(schema: Struct, path: ColumnPath, mode: ColumnMappingMode) -> 
     return tuple(parts)
 
 
-def logical_path(schema: Struct, path: ColumnPath, mode: ColumnMappingMode) -> ColumnPath:
-    """The display names of a path spelt as files spell it; parts that name nothing stay."""
-    if mode is ColumnMappingMode.NONE:
-        return path
-    parts: list[str] = []
-    kind: DataType = schema
-    for part in path:
-        child = None
-        if isinstance(kind, Struct):
-            child = next((f for f in kind if physical_name(f) == part), None)
-        parts.append(child.name if child is not None else part)
-        kind = child.type if child is not None else kind
-    return tuple(parts)
-
-
 def highest_id(schema: Struct) -> int:
     """The highest column id or nested id in the schema, 0 if there is none."""
     found = 0
@@ -172,8 +159,68 @@ def assign_mapping(
 
 def strip_mapping(schema: Struct) -> Struct:
     """The schema without any trace of column mapping, for tables in mode ``none``."""
-    removed = dict.fromkeys((ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY, *_PARQUET_KEYS))
+    removed = dict.fromkeys((*MAPPING_KEYS, *_PARQUET_KEYS))
     return _struct(map_fields(schema, lambda _, field: field.with_metadata(**removed)))
+
+
+def id_name(number: int) -> str:
+    """The physical name that is made from an id, as tables for Iceberg writers have it."""
+    return f"col-{number}"
+
+
+def with_id_names(schema: Struct) -> Struct:
+    """The schema with the physical name of every field made from its id."""
+    return _struct(map_fields(schema, lambda _, field: _with_id_name(field)))
+
+
+def _with_id_name(field: StructField) -> StructField:
+    old, number = physical_name(field), field_id(field)
+    if number is None or old == id_name(number):
+        return field
+    changes: dict[str, Any] = {PHYSICAL_NAME_KEY: id_name(number)}
+    if NESTED_IDS_KEY in field.metadata:
+        # Nested ids are keyed by the physical name.
+        changes[NESTED_IDS_KEY] = {
+            id_name(number) + path[len(old) :] if path.startswith(f"{old}.") else path: value
+            for path, value in nested_ids(field).items()
+        }
+    return field.with_metadata(**changes)
+
+
+def keep_mapping(new: DataType, old: DataType) -> DataType:
+    """Ids and physical names of fields that keep name and type, as Delta's overwrite keeps them."""
+    match new, old:
+        case Struct(), Struct():
+            fields = []
+            for field in new:
+                own = old.get(field.name)
+                if own is not None:
+                    field = replace(field, type=keep_mapping(field.type, own.type))
+                    if _shape(field.type) == _shape(own.type):
+                        known = {k: own.metadata[k] for k in MAPPING_KEYS if k in own.metadata}
+                        field = field.with_metadata(**known)
+                fields.append(field)
+            return Struct(tuple(fields))
+        case Array(), Array():
+            return replace(new, element=keep_mapping(new.element, old.element))
+        case Map(), Map():
+            key = keep_mapping(new.key, old.key)
+            return replace(new, key=key, value=keep_mapping(new.value, old.value))
+        case _:
+            return new
+
+
+def _shape(kind: DataType) -> DataType:
+    """The type without nullability and metadata, names folded."""
+    match kind:
+        case Struct(fields):
+            return Struct(tuple(StructField(f.name.casefold(), _shape(f.type)) for f in fields))
+        case Array(element):
+            return Array(_shape(element))
+        case Map(key, value):
+            return Map(_shape(key), _shape(value))
+        case _:
+            return kind
 
 
 def mapping_problems(schema: Struct, *, max_id: int | None = None) -> Iterator[tuple[str, str]]:
@@ -194,7 +241,10 @@ def mapping_problems(schema: Struct, *, max_id: int | None = None) -> Iterator[t
                 yield shown, f"id {value} of {claimant} is also the id of {owners[value]}"
             owners.setdefault(value, claimant)
             if max_id is not None and value > max_id:
-                yield shown, f"id {value} of {claimant} is above {MAX_COLUMN_ID_KEY} = {max_id}"
+                yield (
+                    shown,
+                    f"id {value} of {claimant} is above {MAX_COLUMN_ID} = {max_id}",
+                )
             if not 0 < value <= _MAX_ID:
                 yield shown, f"id {value} of {claimant} is not a positive 32-bit number"
         # Data files tell columns apart by these names, and some of their readers ignore case.

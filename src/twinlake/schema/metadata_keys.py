@@ -1,4 +1,7 @@
-"""The keys of field metadata that Delta and Spark give a meaning to."""
+"""The keys of field metadata that Delta and Spark give a meaning to.
+
+And the keys of table properties that the rules of a schema mention.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import Final
 __all__ = [
     "CHAR_VARCHAR_KEY",
     "COLLATIONS_KEY",
+    "COLUMN_MAPPING_MODE",
     "COMMENT_KEY",
     "CURRENT_DEFAULT_KEY",
+    "ENABLE_TYPE_WIDENING",
     "EXISTS_DEFAULT_KEY",
     "GENERATION_EXPRESSION_KEY",
     "IDENTITY_EXPLICIT_KEY",
@@ -16,6 +21,7 @@ __all__ = [
     "IDENTITY_START_KEY",
     "IDENTITY_STEP_KEY",
     "INVARIANTS_KEY",
+    "MAX_COLUMN_ID",
     "TYPE_CHANGES_KEY",
 ]
 
@@ -31,3 +37,7 @@ IDENTITY_STEP_KEY: Final = "delta.identity.step"
 IDENTITY_HIGH_WATER_MARK_KEY: Final = "delta.identity.highWaterMark"
 IDENTITY_EXPLICIT_KEY: Final = "delta.identity.allowExplicitInsert"
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
+
+COLUMN_MAPPING_MODE: Final = "delta.columnMapping.mode"
+MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
+ENABLE_TYPE_WIDENING: Final = "delta.enableTypeWidening"

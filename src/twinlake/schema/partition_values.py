@@ -16,6 +16,7 @@ from decimal import Context, DecimalException
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake._lazy_exports import lazy_module
 from twinlake.errors import Code, CorruptTable, UserError
 from twinlake.schema.arrow import type_to_arrow
 from twinlake.schema.types import (
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa = lazy_module("pyarrow")
+    pc = lazy_module("pyarrow.compute")
 
 __all__ = [
     "has_zone",
@@ -145,9 +150,6 @@ def partition_array(
     >>> partition_array(pa.array(["1", None, "", "1"]), INTEGER).to_pylist()
     [1, None, None, 1]
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     _codec(kind)
     target = type_to_arrow(kind)
     if isinstance(strings, pa.ChunkedArray):
@@ -166,9 +168,6 @@ def partition_array(
 
 
 def _cast(words: pa.StringArray, kind: DataType, target: pa.DataType, zone: tzinfo) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind in (BINARY, BOOLEAN):
         raise pa.ArrowNotImplementedError("few or odd values: one by one")
     if kind in (BYTE, SHORT, INTEGER, LONG) and not _all_match(words, "^-?[0-9]+$"):
@@ -186,8 +185,6 @@ def _cast(words: pa.StringArray, kind: DataType, target: pa.DataType, zone: tzin
 
 
 def _all_match(words: pa.StringArray, pattern: str) -> bool:
-    import pyarrow.compute as pc
-
     return pc.all(pc.match_substring_regex(words, pattern)).as_py() is not False
 
 

@@ -20,7 +20,6 @@ from twinlake.storage.interface import (
 from twinlake.storage.local import LocalStore
 from twinlake.storage.memory import Fault, FaultKind, FaultPlan, MemoryStore, SimulatedCrash
 from twinlake.storage.object_store import ObjectStore
-from twinlake.storage.opening import open_store, register_scheme, resolve, schemes
 from twinlake.storage.os_errors import OS_ERRORS, os_error, os_errors
 from twinlake.storage.paths import (
     Location,
@@ -34,6 +33,7 @@ from twinlake.storage.paths import (
     parse_location,
     split_scheme,
 )
+from twinlake.storage.store_registry import open_store, register_scheme, resolve, schemes
 
 __all__ = [
     "OS_ERRORS",

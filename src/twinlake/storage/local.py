@@ -65,7 +65,8 @@ class LocalStore:
                 fix="Use `twinlake.storage.open_store(URL)`, which takes URLs of every kind.",
                 fields={"url": location.url},
             )
-        self._location = location
+        self.url = location.url
+        """The root as a ``file://`` URL."""
         self._root = f"/{location.path}"
         self._base = self._root if self._root == "/" else f"{self._root}/"
         self._durable = durable
@@ -74,11 +75,6 @@ class LocalStore:
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r}, durable={self._durable})"
-
-    @property
-    def url(self) -> str:
-        """The root as a ``file://`` URL."""
-        return self._location.url
 
     @property
     def path(self) -> str:

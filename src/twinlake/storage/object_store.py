@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from twinlake._lazy_exports import lazy_module
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.storage.interface import Committed, Conflict, ObjectMeta, StoreConfig, Unknown
 from twinlake.storage.paths import check_key, parse_location
@@ -18,10 +19,17 @@ from twinlake.storage.paths import check_key, parse_location
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    import obstore
+    from obstore import exceptions
+    from obstore import store as stores
     from obstore.store import ObjectStore as Client
 
     from twinlake.storage.interface import CreateOutcome
     from twinlake.storage.paths import Location
+else:
+    obstore = lazy_module("obstore")
+    exceptions = lazy_module("obstore.exceptions")
+    stores = lazy_module("obstore.store")
 
 __all__ = ["ObjectStore"]
 
@@ -52,26 +60,20 @@ _QUERY = re.compile(r"\?\S*")
 
 
 def _s3(location: Location, settings: Mapping[str, Any]) -> Client:
-    from obstore.store import S3Store
-
-    return S3Store(location.authority, **settings)
+    return stores.S3Store(location.authority, **settings)
 
 
 def _gcs(location: Location, settings: Mapping[str, Any]) -> Client:
-    from obstore.store import GCSStore
-
-    return GCSStore(location.authority, **settings)
+    return stores.GCSStore(location.authority, **settings)
 
 
 def _azure(location: Location, settings: Mapping[str, Any]) -> Client:
-    from obstore.store import AzureStore
-
     container, _, host = location.authority.partition("@")
     if host:
         # abfss://container@account.dfs.core.windows.net: the account is the host's first label.
         config = {"account_name": host.partition(".")[0], **settings["config"]}
         settings = {**settings, "config": config}
-    return AzureStore(container, **settings)
+    return stores.AzureStore(container, **settings)
 
 
 _PROVIDERS: dict[str, Callable[[Location, Mapping[str, Any]], Client]] = {
@@ -152,8 +154,6 @@ class ObjectStore:
 
     def read(self, key: str) -> bytes:
         """The whole object."""
-        import obstore
-
         path = self._prefix + check_key(key)
         try:
             return bytes(obstore.get(self._client, path).bytes())
@@ -162,8 +162,6 @@ class ObjectStore:
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """At most ``length`` bytes from ``start``."""
-        import obstore
-
         path = self._prefix + check_key(key)
         try:
             if length > 0:
@@ -185,8 +183,6 @@ class ObjectStore:
 
     def head(self, key: str) -> ObjectMeta | None:
         """Size and time of one object, or None."""
-        import obstore
-
         path = self._prefix + check_key(key)
         try:
             return self._meta(obstore.head(self._client, path))
@@ -203,8 +199,6 @@ class ObjectStore:
         return self._list(below.strip("/"), folder, start_after)
 
     def _list(self, below: str, folder: str, start_after: str) -> Iterator[ObjectMeta]:
-        import obstore
-
         last = ""
         try:
             stream = obstore.list(
@@ -227,14 +221,11 @@ class ObjectStore:
 
     def create(self, key: str, data: bytes) -> CreateOutcome:
         """Create the object if and only if none is there."""
-        import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
         path = self._prefix + check_key(key)
         try:
             # One request, whatever the size: a multipart upload has more states to lose.
             obstore.put(self._creating, path, data, mode="create", use_multipart=False)
-        except (AlreadyExistsError, PreconditionError):
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             return Conflict()
         except Exception as error:
             failure = self._failure(error, "create", key)
@@ -244,8 +235,6 @@ class ObjectStore:
 
     def put(self, key: str, *pieces: bytes | memoryview) -> None:
         """Create or replace the object."""
-        import obstore
-
         path = self._prefix + check_key(key)
         try:
             obstore.put(self._client, path, b"".join(pieces))
@@ -254,8 +243,6 @@ class ObjectStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects in batches; one that is not there counts as deleted."""
-        import obstore
-
         paths = [self._prefix + check_key(key) for key in keys]
         for start in range(0, len(paths), _DELETE_BATCH):
             try:
@@ -268,7 +255,6 @@ class ObjectStore:
 
     def _delete_singly(self, paths: Iterable[str]) -> None:
         # A service without batch deletion stops at the first missing object.
-        import obstore
 
         for path in paths:
             try:
@@ -331,8 +317,6 @@ _REFUSALS = frozenset({"bucket", "access", "unsupported", "name"})
 
 
 def _cause(error: Exception, text: str) -> str:
-    from obstore import exceptions
-
     if _NO_BUCKET.search(text):
         return "bucket"
     if isinstance(error, FileNotFoundError | exceptions.NotFoundError):

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 # An empty, "." or ".." segment, or a NUL, anywhere. One search keeps the check under a microsecond.
-_SUSPECT = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|\x00")
+_SUSPECT = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\x00")
 
 # What java.net.URI quotes in a path: ASCII outside its list, and separators and controls beyond.
 _QUOTED = re.compile(

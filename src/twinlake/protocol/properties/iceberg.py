@@ -21,9 +21,9 @@ __all__ = [
     "HISTORY_AGE",
     "ICEBERG_PREFIX",
     "iceberg_key",
-    "iceberg_wishes",
-    "is_kept_for_iceberg",
-    "wish_problem",
+    "iceberg_property_problem",
+    "is_reserved_for_iceberg",
+    "requested_iceberg_properties",
 ]
 
 ICEBERG_PREFIX: Final = "delta.universalFormat.config.iceberg."
@@ -124,29 +124,29 @@ def iceberg_key(key: str) -> str | None:
     >>> iceberg_key("delta.universalFormat.config.iceberg.write.distribution-mode")
     'write.distribution-mode'
     """
-    is_wish = key.lower().startswith(ICEBERG_PREFIX.lower())
-    return key[len(ICEBERG_PREFIX) :] if is_wish else None
+    is_requested = key.lower().startswith(ICEBERG_PREFIX.lower())
+    return key[len(ICEBERG_PREFIX) :] if is_requested else None
 
 
-def is_kept_for_iceberg(name: str) -> bool:
+def is_reserved_for_iceberg(name: str) -> bool:
     """Whether a property is not for people to set.
 
-    >>> is_kept_for_iceberg("twinlake.leftovers"), is_kept_for_iceberg("write.distribution-mode")
-    (True, False)
+    >>> is_reserved_for_iceberg("twinlake.leftovers")
+    True
     """
     folded = name.strip().lower()
     return folded in _KEPT or folded.startswith(_KEPT_PREFIXES)
 
 
-def wish_problem(name: str, value: str) -> str:
+def iceberg_property_problem(name: str, value: str) -> str:
     """Why a property may not be asked for; empty where it may.
 
-    >>> wish_problem("commit.retry.num-retries", "many")
+    >>> iceberg_property_problem("commit.retry.num-retries", "many")
     "must be a whole number of at least 0, not 'many'"
     """
     if not name.strip():
         return "names no property"
-    if is_kept_for_iceberg(name):
+    if is_reserved_for_iceberg(name):
         return "is said by the Iceberg metadata itself"
     parse = _PARSERS.get(name)
     try:
@@ -156,11 +156,11 @@ def wish_problem(name: str, value: str) -> str:
     return ""
 
 
-def iceberg_wishes(configuration: Mapping[str, str]) -> dict[str, str]:
+def requested_iceberg_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     """What a table asks for on the Iceberg side, as far as it may have it."""
-    wishes = {iceberg_key(key): value for key, value in sorted(configuration.items())}
+    requested = {iceberg_key(key): value for key, value in sorted(configuration.items())}
     return {
         name: value
-        for name, value in wishes.items()
-        if name is not None and not wish_problem(name, value)
+        for name, value in requested.items()
+        if name is not None and not iceberg_property_problem(name, value)
     }

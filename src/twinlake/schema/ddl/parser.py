@@ -1,8 +1,9 @@
 """DDL text in Spark's dialect, to schema values and back.
 
 The grammar is small: column definitions, types, and the column options Delta stores in field
-metadata. Errors carry the position. What Delta does not store as a type (char and varchar lengths,
-collations) goes to field metadata the way Spark puts it there.
+metadata. Expressions keep the text of the user, and errors carry the position (ADR 0028). What
+Delta does not store as a type (char and varchar lengths, collations) goes to field metadata the way
+Spark puts it there.
 """
 
 from __future__ import annotations

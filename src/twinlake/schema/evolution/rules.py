@@ -15,11 +15,15 @@ from twinlake.errors import how_to_set
 from twinlake.schema.evolution.alignment import Alignment, ColumnPair, align, file_name
 from twinlake.schema.evolution.widening import can_widen, type_changes
 from twinlake.schema.mapping import (
-    MAX_COLUMN_ID_KEY,
     ColumnMappingMode,
     field_id,
     highest_id,
     nested_ids,
+)
+from twinlake.schema.metadata_keys import (
+    COLUMN_MAPPING_MODE,
+    ENABLE_TYPE_WIDENING,
+    MAX_COLUMN_ID,
 )
 from twinlake.schema.paths import render_path
 from twinlake.schema.types import (
@@ -180,8 +184,8 @@ def _nested(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
         now = nested_ids(pair.new_field)
         for where, old in nested_ids(pair.old_field).items():
             if now.get(where) != old:
-                told = f"changes the id of {where} from {old} to {_shown(now.get(where))}"
-                yield pair.path, told
+                text = f"changes the id of {where} from {old} to {_shown(now.get(where))}"
+                yield pair.path, text
 
 
 def _moved(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
@@ -211,14 +215,14 @@ def _widening(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
     for pair in _retyped(change):
         if not can_widen(pair.old_type, pair.new_type):
             continue
-        told = f"is widened from {pair.old_type} to {pair.new_type}"
+        text = f"is widened from {pair.old_type} to {pair.new_type}"
         if not change.widens:
-            yield pair.path, f"{told}, and type widening is not enabled"
+            yield pair.path, f"{text}, and type widening is not enabled"
         elif not any(
             entry.field_path == pair.below and entry.to_type == pair.new_type
             for entry in type_changes(pair.new_field)
         ):
-            yield pair.path, f"{told} without an entry in its type history"
+            yield pair.path, f"{text} without an entry in its type history"
 
 
 def _history(change: SchemaChange) -> Iterator[tuple[ColumnPath, str]]:
@@ -308,7 +312,7 @@ SCHEMA_CHANGE_RULES: Final[tuple[SchemaChangeRule, ...]] = (
         id="SCH-02",
         name="columns are dropped and renamed only under column mapping",
         find=_dropped,
-        fix=f"Run {how_to_set('delta.columnMapping.mode', 'name')} first.",
+        fix=f"Run {how_to_set(COLUMN_MAPPING_MODE, 'name')} first.",
         delta_class="DELTA_UNSUPPORTED_DROP_COLUMN",
     ),
     SchemaChangeRule(id="SCH-03", name="a column keeps its id", find=_ids, fix=_KEEP_MAPPING),
@@ -348,7 +352,7 @@ SCHEMA_CHANGE_RULES: Final[tuple[SchemaChangeRule, ...]] = (
         id="SCH-09",
         name="types are widened where the table allows it, and the change is recorded",
         find=_widening,
-        fix=f"Run {how_to_set('delta.enableTypeWidening', 'true')}, then "
+        fix=f"Run {how_to_set(ENABLE_TYPE_WIDENING, 'true')}, then "
         "`Table.widen_column(COLUMN, TYPE)`.",
         delta_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
     ),
@@ -383,7 +387,7 @@ SCHEMA_CHANGE_RULES: Final[tuple[SchemaChangeRule, ...]] = (
         id="SCH-14",
         name="the highest column id never comes down",
         find=_max_id,
-        fix=f"Leave `{MAX_COLUMN_ID_KEY}` as it is.",
+        fix=f"Leave `{MAX_COLUMN_ID}` as it is.",
         files=False,
     ),
 )

@@ -13,7 +13,7 @@ from twinlake.errors import Code, UserError, how_to_set
 from twinlake.schema.evolution.rules import SchemaChange, schema_change_violations
 from twinlake.schema.evolution.widening import TypeChange, can_widen, with_type_change
 from twinlake.schema.mapping import ColumnMappingMode
-from twinlake.schema.metadata_keys import COMMENT_KEY, CURRENT_DEFAULT_KEY
+from twinlake.schema.metadata_keys import COLUMN_MAPPING_MODE, COMMENT_KEY, CURRENT_DEFAULT_KEY
 from twinlake.schema.paths import (
     change_field,
     change_type,
@@ -324,7 +324,7 @@ def _needs_mapping(path: ColumnPath, verb: str, delta_class: str) -> NoReturn:
         path,
         f"Cannot {verb} column {render_path(path)}.",
         why="The table has no column mapping, so its files know columns by name.",
-        fix=f"Run {how_to_set('delta.columnMapping.mode', 'name')} first.",
+        fix=f"Run {how_to_set(COLUMN_MAPPING_MODE, 'name')} first.",
         delta_class=delta_class,
     )
 

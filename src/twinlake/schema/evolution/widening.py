@@ -122,13 +122,13 @@ def check_type_changes(schema: Struct) -> None:
     unknown = list(unsupported_type_changes(schema))
     if not unknown:
         return
-    told = [
+    shown = [
         f"{render_path(path)} from {render_type(change.from_type)} to {render_type(change.to_type)}"
         for path, change in unknown
     ]
     raise UnsupportedFeature(
         Code.FEATURE_READ,
-        f"The type of a column was changed in a way that cannot be read: {'; '.join(told)}.",
+        f"The type of a column was changed in a way that cannot be read: {'; '.join(shown)}.",
         why="Files from before the change hold the old type, and no rule says how to widen it.",
         fix="Use a client that knows the change, or rewrite the files with one.",
         delta_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",

@@ -22,6 +22,8 @@ from twinlake.schema.predicates.expressions import (
     Or,
     StartsWith,
     Value,
+    all_of,
+    any_of,
     is_exact,
     is_partition_only,
     split_conjuncts,
@@ -49,6 +51,8 @@ __all__ = [
     "Opaque",
     "Or",
     "StartsWith",
+    "all_of",
+    "any_of",
     "evaluate_on",
     "is_exact",
     "is_partition_only",
@@ -68,9 +72,9 @@ def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) 
     >>> str(parse_predicate("d > '2024-1-31'", Struct((StructField("d", DATE),))))
     "d > DATE '2024-01-31'"
     """
-    from twinlake.schema.predicates import parsing
+    from twinlake.schema.predicates import parser
 
-    return parsing.parse_predicate(text, schema, timezone=timezone)
+    return parser.parse_predicate(text, schema, timezone=timezone)
 
 
 def parse_constant(text: str, kind: DataType, *, timezone: dt.tzinfo = dt.UTC) -> Value:
@@ -84,9 +88,9 @@ def parse_constant(text: str, kind: DataType, *, timezone: dt.tzinfo = dt.UTC) -
     >>> parse_constant("current_date()", DATE) is None
     True
     """
-    from twinlake.schema.predicates import parsing
+    from twinlake.schema.predicates import parser
 
-    return parsing.parse_constant(text, kind, timezone=timezone)
+    return parser.parse_constant(text, kind, timezone=timezone)
 
 
 def evaluate_on(expr: Expr, columns: Mapping[ColumnPath, pa.Array], n: int) -> pa.BooleanArray:
@@ -109,6 +113,6 @@ def prune(expr: Expr, stats: FileStats) -> pa.BooleanArray:
     >>> prune(expr, FileStats(num_rows=2, max={("n",): pa.array([5, 6])})).to_pylist()
     [False, True]
     """
-    from twinlake.schema.predicates import skipping
+    from twinlake.schema.predicates import data_skipping
 
-    return skipping.prune(expr, stats)
+    return data_skipping.prune(expr, stats)

@@ -31,7 +31,7 @@ from twinlake.schema.predicates.expressions import (
     all_of,
     any_of,
 )
-from twinlake.schema.predicates.readings import (
+from twinlake.schema.predicates.value_parsers import (
     read_boolean,
     read_date,
     read_double,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Constant",
+    "ConstantKind",
     "Domain",
-    "Kind",
     "cast_constant",
     "comparable",
     "compare_constant",
@@ -107,7 +107,7 @@ def comparable(field: StructField) -> bool:
     return not padded and COLLATIONS_KEY not in field.metadata
 
 
-class Kind(StrEnum):
+class ConstantKind(StrEnum):
     """The type of a constant as Spark sees it."""
 
     NULL = "null"
@@ -127,7 +127,7 @@ class Kind(StrEnum):
 class Constant:
     """A value with its Spark type."""
 
-    kind: Kind
+    kind: ConstantKind
     value: Value
 
 
@@ -142,19 +142,19 @@ def number(text: str) -> Constant:
     """A number as SQL spells it: with an exponent a double, with a point a decimal.
 
     >>> number("1.50")
-    Constant(kind=<Kind.DECIMAL: 'decimal'>, value=Decimal('1.50'))
+    Constant(kind=<ConstantKind.DECIMAL: 'decimal'>, value=Decimal('1.50'))
     """
     if "e" in text.lower():
-        return Constant(Kind.DOUBLE, float(text))
+        return Constant(ConstantKind.DOUBLE, float(text))
     if "." in text:
-        return Constant(Kind.DECIMAL, decimal.Decimal(text))
+        return Constant(ConstantKind.DECIMAL, decimal.Decimal(text))
     # int() refuses very long texts; a decimal does not.
-    return Constant(Kind.INTEGER, int(decimal.Decimal(text)))
+    return Constant(ConstantKind.INTEGER, int(decimal.Decimal(text)))
 
 
 def compare_constant(column: Column, op: Op, constant: Constant, zone: dt.tzinfo) -> Expr | None:
     """The comparison in the column's type, or None if only Spark can do it."""
-    if constant.kind is Kind.NULL:
+    if constant.kind is ConstantKind.NULL:
         return IsNull(column) if op is Op.NULL_SAFE_EQ else NULL
     domain = domain_of(column.type)
     if domain is None:
@@ -167,12 +167,12 @@ def compare_constant(column: Column, op: Op, constant: Constant, zone: dt.tzinfo
 
 def compare_constants(left: Constant, op: Op, right: Constant) -> Literal | None:
     """Two constants of one kind compared; None where Spark would convert one."""
-    if Kind.NULL in (left.kind, right.kind):
+    if ConstantKind.NULL in (left.kind, right.kind):
         if op is not Op.NULL_SAFE_EQ:
             return NULL
         return Literal(left.kind is right.kind, NULL.type)
-    exact = {Kind.INTEGER, Kind.DECIMAL}
-    same = left.kind is right.kind and left.kind not in (Kind.FLOAT, Kind.DOUBLE)
+    exact = {ConstantKind.INTEGER, ConstantKind.DECIMAL}
+    same = left.kind is right.kind and left.kind not in (ConstantKind.FLOAT, ConstantKind.DOUBLE)
     if not same and not {left.kind, right.kind} <= exact:
         return None
     a, b = left.value, right.value
@@ -233,13 +233,13 @@ _Converted = Literal | _Between | None
 def _to_integral(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted:
     value = constant.value
     match constant.kind:
-        case Kind.INTEGER | Kind.DECIMAL:
+        case ConstantKind.INTEGER | ConstantKind.DECIMAL:
             exact = _exact(value)
-        case Kind.STRING:
+        case ConstantKind.STRING:
             exact = decimal.Decimal(read_integer(str(value), column))
-        case Kind.DOUBLE | Kind.FLOAT:
+        case ConstantKind.DOUBLE | ConstantKind.FLOAT:
             # Spark turns the column into a floating number, which is exact only up to here.
-            limit = 2**53 if constant.kind is Kind.DOUBLE else 2**24
+            limit = 2**53 if constant.kind is ConstantKind.DOUBLE else 2**24
             if not isinstance(value, float) or not abs(value) < limit:
                 return None
             exact = decimal.Decimal(value)
@@ -253,26 +253,26 @@ def _to_integral(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Conve
 def _to_floating(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted:
     single = column.type == Primitive("float")
     match constant.kind:
-        case Kind.STRING:
+        case ConstantKind.STRING:
             value = read_double(str(constant.value), column)
-        case Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT | Kind.DOUBLE:
+        case ConstantKind.INTEGER | ConstantKind.DECIMAL | ConstantKind.FLOAT | ConstantKind.DOUBLE:
             value = _as_double(constant.value)
         case _:
             return None
     # Whether Spark compares these as float or as double depends on ANSI mode.
-    unsure = single and constant.kind in (Kind.STRING, Kind.INTEGER)
+    unsure = single and constant.kind in (ConstantKind.STRING, ConstantKind.INTEGER)
     if unsure and not math.isnan(value) and _as_single(value) != value:
         return None
-    overflown = math.isinf(value) and constant.kind in (Kind.INTEGER, Kind.DECIMAL)
+    overflown = math.isinf(value) and constant.kind in (ConstantKind.INTEGER, ConstantKind.DECIMAL)
     return None if overflown else Literal(value, Primitive("double"))
 
 
 def _to_decimal(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted:
     value = constant.value
     match constant.kind:
-        case Kind.INTEGER | Kind.DECIMAL:
+        case ConstantKind.INTEGER | ConstantKind.DECIMAL:
             exact = _exact(value)
-        case Kind.STRING | Kind.DOUBLE:
+        case ConstantKind.STRING | ConstantKind.DOUBLE:
             # Spark compares these as doubles; with few digits that is the same.
             double = value if isinstance(value, float) else read_double(str(value), column)
             if not math.isfinite(double):
@@ -293,14 +293,14 @@ def _to_decimal(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Conver
 
 
 def _to_string(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted:
-    return Literal(constant.value, column.type) if constant.kind is Kind.STRING else None
+    return Literal(constant.value, column.type) if constant.kind is ConstantKind.STRING else None
 
 
 def _to_boolean(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted:
     match constant.kind:
-        case Kind.BOOLEAN:
+        case ConstantKind.BOOLEAN:
             return Literal(constant.value, column.type)
-        case Kind.STRING:
+        case ConstantKind.STRING:
             return Literal(read_boolean(str(constant.value), column), column.type)
         case _:
             return None
@@ -318,9 +318,9 @@ def _to_binary(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Convert
 
 def _to_date(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted:
     match constant.kind:
-        case Kind.DATE:
+        case ConstantKind.DATE:
             return Literal(constant.value, column.type)
-        case Kind.STRING:
+        case ConstantKind.STRING:
             found = read_date(str(constant.value), column)
             return None if found is None else Literal(found, column.type)
         case _:
@@ -330,10 +330,10 @@ def _to_date(constant: Constant, column: Column, _zone: dt.tzinfo) -> _Converted
 def _to_timestamp(constant: Constant, column: Column, zone: dt.tzinfo) -> _Converted:
     value = constant.value
     match constant.kind:
-        case Kind.STRING:
+        case ConstantKind.STRING:
             found = read_timestamp(str(value), column)
             moment = None if found is None else _in_utc(found, zone)
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+        case ConstantKind.DATE | ConstantKind.TIMESTAMP | ConstantKind.TIMESTAMP_NTZ:
             moment = _in_utc(_midnight(value), zone)
         case _:
             return None
@@ -343,11 +343,11 @@ def _to_timestamp(constant: Constant, column: Column, zone: dt.tzinfo) -> _Conve
 def _to_timestamp_ntz(constant: Constant, column: Column, zone: dt.tzinfo) -> _Converted:
     value = constant.value
     match constant.kind:
-        case Kind.STRING:
+        case ConstantKind.STRING:
             moment = read_timestamp(str(value), column)
-        case Kind.DATE | Kind.TIMESTAMP_NTZ:
+        case ConstantKind.DATE | ConstantKind.TIMESTAMP_NTZ:
             moment = _midnight(value)
-        case Kind.TIMESTAMP:
+        case ConstantKind.TIMESTAMP:
             # Spark moves the column into the session's zone; only UTC has no gaps or overlaps.
             moment = _midnight(value) if zone is dt.UTC else None
             moment = None if moment is None else moment.replace(tzinfo=None)
@@ -373,7 +373,7 @@ _TO_DOMAIN: Final[dict[Domain, Callable[[Constant, Column, dt.tzinfo], _Converte
 
 def cast_constant(constant: Constant, target: DataType, zone: dt.tzinfo) -> Constant | None:
     """``CAST(constant AS target)`` where it loses nothing; None where it might."""
-    if constant.kind is Kind.NULL:
+    if constant.kind is ConstantKind.NULL:
         return constant
     domain = domain_of(target)
     if domain is None:
@@ -386,18 +386,18 @@ def cast_constant(constant: Constant, target: DataType, zone: dt.tzinfo) -> Cons
         case Decimal(precision, scale):
             kind = _digits(_exact(value))
             fits = kind.scale <= scale and kind.precision - kind.scale <= precision - scale
-            return Constant(Kind.DECIMAL, value) if fits else None
+            return Constant(ConstantKind.DECIMAL, value) if fits else None
         case Primitive("float"):
             single = _as_single(_as_double(value))
-            return Constant(Kind.FLOAT, single) if not math.isinf(single) else None
+            return Constant(ConstantKind.FLOAT, single) if not math.isinf(single) else None
         case Primitive("double"):
-            return Constant(Kind.DOUBLE, value)
+            return Constant(ConstantKind.DOUBLE, value)
         case Primitive(name) if domain is Domain.INTEGRAL:
             bits = {"byte": 7, "short": 15, "integer": 31}.get(name, 63)
             fits = isinstance(value, int) and -(2**bits) <= value < 2**bits
-            return Constant(Kind.INTEGER, value) if fits else None
+            return Constant(ConstantKind.INTEGER, value) if fits else None
         case _:
-            return Constant(Kind(domain.value), value)
+            return Constant(ConstantKind(domain.value), value)
 
 
 def _decimal_type(column: Column) -> Decimal:

@@ -120,8 +120,8 @@ def _negated(outcomes: _Outcomes) -> _Outcomes:
 def _by_statistics(expr: Expr, stats: FileStats) -> _Outcomes:
     match expr:
         case IsNull(Column() as column):
-            facts = _bounds(column, stats)
-            return _Outcomes(facts.null, facts.value, _constant(stats.num_rows, False))
+            bounds = _bounds(column, stats)
+            return _Outcomes(bounds.null, bounds.value, _constant(stats.num_rows, False))
         case Comparison():
             left = _bounds(expr.left, stats)
             if isinstance(expr.right, Literal):
@@ -262,7 +262,7 @@ def _compare_bounds(op: Op, left: _Bounds, right: _Bounds) -> _Outcomes:
 
 def _in(expr: In, stats: FileStats) -> _Outcomes:
     domain = _domain(expr.column)
-    facts = _bounds(expr.column, stats)
+    bounds = _bounds(expr.column, stats)
     n = stats.num_rows
     literals = [value for value in expr.values if value.value is not None]
     points = [_point(value, expr.column, stats) for value in literals]
@@ -271,31 +271,31 @@ def _in(expr: In, stats: FileStats) -> _Outcomes:
         listed = pa.array([scalar.as_py() for scalar in scalars], scalars[0].type)
         ordered = pc.min_max(listed)
         true = pc.and_(
-            _may(Op.LE, facts.low, ordered["max"], n), _may(Op.GE, facts.high, ordered["min"], n)
+            _may(Op.LE, bounds.low, ordered["max"], n), _may(Op.GE, bounds.high, ordered["min"], n)
         )
-        true = pc.and_(true, facts.value)
+        true = pc.and_(true, bounds.value)
     else:
-        true = reduce(pc.or_, (_compare_bounds(Op.EQ, facts, point).true for point in points))
+        true = reduce(pc.or_, (_compare_bounds(Op.EQ, bounds, point).true for point in points))
     with_null = len(literals) < len(expr.values)
-    false = _constant(n, False) if with_null else facts.value
-    null = pc.or_(facts.null, facts.value) if with_null else facts.null
+    false = _constant(n, False) if with_null else bounds.value
+    null = pc.or_(bounds.null, bounds.value) if with_null else bounds.null
     if not with_null and len(points) <= _LISTED:
         # A file whose values are all one of the list cannot answer false.
-        each = (_compare_bounds(Op.EQ, facts, point).false for point in points)
+        each = (_compare_bounds(Op.EQ, bounds, point).false for point in points)
         false = reduce(pc.and_, each)
     return _Outcomes(true, false, null)
 
 
 def _starts_with(expr: StartsWith, stats: FileStats) -> _Outcomes:
-    facts = _bounds(expr.column, stats)
+    bounds = _bounds(expr.column, stats)
     n = stats.num_rows
     prefix = pa.scalar(expr.prefix, pa.string())
     # A string with the prefix lies between the prefix and the last string that begins with it.
-    head = pc.utf8_slice_codeunits(facts.low, 0, len(expr.prefix))
-    true = pc.and_(_may(Op.LE, head, prefix, n), _may(Op.GE, facts.high, prefix, n))
+    head = pc.utf8_slice_codeunits(bounds.low, 0, len(expr.prefix))
+    true = pc.and_(_may(Op.LE, head, prefix, n), _may(Op.GE, bounds.high, prefix, n))
     inside = pc.and_kleene(
-        pc.starts_with(facts.low, pattern=expr.prefix),
-        pc.starts_with(facts.high, pattern=expr.prefix),
+        pc.starts_with(bounds.low, pattern=expr.prefix),
+        pc.starts_with(bounds.high, pattern=expr.prefix),
     )
     false = pc.invert(pc.fill_null(inside, False))
-    return _Outcomes(pc.and_(true, facts.value), pc.and_(false, facts.value), facts.null)
+    return _Outcomes(pc.and_(true, bounds.value), pc.and_(false, bounds.value), bounds.null)

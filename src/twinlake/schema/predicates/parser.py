@@ -19,8 +19,8 @@ from twinlake.errors import UserError
 from twinlake.schema.paths import resolve_path
 from twinlake.schema.predicates.constants import (
     Constant,
+    ConstantKind,
     Domain,
-    Kind,
     cast_constant,
     comparable,
     compare_constant,
@@ -104,7 +104,7 @@ def parse_constant(text: str, kind: DataType, *, timezone: dt.tzinfo = dt.UTC) -
     """
     try:
         found = _Reader(text, Struct(()), timezone).constant(parse_condition(text))
-        if found is not None and found.kind is Kind.STRING and domain_of(kind) in _NUMBERS:
+        if found is not None and found.kind is ConstantKind.STRING and domain_of(kind) in _NUMBERS:
             found = number(str(found.value).strip())
         value = None if found is None else cast_constant(found, kind, timezone)
     except (UserError, RecursionError, ValueError, decimal.InvalidOperation):
@@ -235,7 +235,7 @@ class _Reader:
         if found is None:
             return None
         if second is not None:
-            if not found.plain and second.kind is not Kind.NULL:
+            if not found.plain and second.kind is not ConstantKind.NULL:
                 return None
             return compare_constant(found.column, op, second, self.zone)
         other = self.column(_unwrapped(right))
@@ -373,7 +373,7 @@ def _is(reader: _Reader, node: exp.Expr) -> Expr | None:
                 return IsNull(found.column) if found.whole else None
             constant = reader.constant(subject)
             if constant is not None:
-                return Literal(constant.kind is Kind.NULL, BOOLEAN)
+                return Literal(constant.kind is ConstantKind.NULL, BOOLEAN)
             if type(subject) not in _CONDITIONS:
                 return None
             return _is_null(reader.condition(subject))
@@ -411,7 +411,7 @@ def _starts_with(reader: _Reader, node: exp.Expr) -> Expr | None:
     found, prefix = reader.column(_unwrapped(node.this)), reader.constant(node.expression)
     if found is None or prefix is None or not _plain(node, "this", "expression"):
         return None
-    if prefix.kind is Kind.NULL:
+    if prefix.kind is ConstantKind.NULL:
         return NULL
     if not _is_text(found) or not isinstance(prefix.value, str):
         return None
@@ -435,7 +435,7 @@ def _boolean_column(reader: _Reader, node: exp.Expr) -> Expr | None:
 
 def _constant_condition(reader: _Reader, node: exp.Expr) -> Expr | None:
     constant = reader.constant(node)
-    if constant is not None and constant.kind not in (Kind.BOOLEAN, Kind.NULL):
+    if constant is not None and constant.kind not in (ConstantKind.BOOLEAN, ConstantKind.NULL):
         raise invalid_predicate(
             reader.text, f"{node.sql(dialect=TwinlakePredicate)} is a value, not a condition."
         )
@@ -444,7 +444,7 @@ def _constant_condition(reader: _Reader, node: exp.Expr) -> Expr | None:
 
 def _text_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
     if not isinstance(node, exp.Literal) or node.is_string:
-        return Constant(Kind.STRING, node.name)
+        return Constant(ConstantKind.STRING, node.name)
     try:
         return number(node.name)
     except (ValueError, decimal.InvalidOperation):
@@ -452,17 +452,17 @@ def _text_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
 
 
 def _boolean_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
-    return Constant(Kind.BOOLEAN, bool(node.this))
+    return Constant(ConstantKind.BOOLEAN, bool(node.this))
 
 
 def _null_literal(_reader: _Reader, _node: exp.Expr) -> Constant | None:
-    return Constant(Kind.NULL, None)
+    return Constant(ConstantKind.NULL, None)
 
 
 def _hex_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
     text = node.name
     try:
-        return Constant(Kind.BINARY, bytes.fromhex(text.zfill(len(text) + len(text) % 2)))
+        return Constant(ConstantKind.BINARY, bytes.fromhex(text.zfill(len(text) + len(text) % 2)))
     except ValueError:
         return None
 
@@ -486,10 +486,10 @@ def _negative(reader: _Reader, node: exp.Expr) -> Constant | None:
 
 def _adjacent(reader: _Reader, node: exp.Expr) -> Constant | None:
     parts = [reader.constant(part) for part in node.expressions]
-    texts = [part.value for part in parts if part is not None and part.kind is Kind.STRING]
+    texts = [part.value for part in parts if part is not None and part.kind is ConstantKind.STRING]
     if len(texts) != len(parts):
         return None
-    return Constant(Kind.STRING, "".join(map(str, texts)))
+    return Constant(ConstantKind.STRING, "".join(map(str, texts)))
 
 
 def _cast(reader: _Reader, node: exp.Expr) -> Constant | None:

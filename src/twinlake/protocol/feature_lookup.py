@@ -6,8 +6,8 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from twinlake.protocol.feature import Feature, Work
-from twinlake.protocol.features import ROWS
+from twinlake.protocol.feature import Feature, PreDowngrade
+from twinlake.protocol.feature_registry import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,7 +88,7 @@ def auto_enabled_features(
     metadata: Metadata, supported: frozenset[str] = frozenset()
 ) -> frozenset[str]:
     """The features that the metadata switches on, without what they require."""
-    return frozenset(row.name for row in ROWS if row.is_auto(metadata, supported))
+    return frozenset([r.name for r in ROWS if r.auto and r.auto(metadata, supported)])
 
 
 def active_features(metadata: Metadata, supported: frozenset[str]) -> frozenset[str]:
@@ -96,7 +96,10 @@ def active_features(metadata: Metadata, supported: frozenset[str]) -> frozenset[
 
     Features without any switch in metadata count as in use wherever they are supported.
     """
-    return frozenset(row.name for row in ROWS if row.is_active(metadata, supported))
+    tests = [(row.name, row.active or row.auto) for row in ROWS]
+    return frozenset(
+        [name for name, test in tests if (test(metadata, supported) if test else name in supported)]
+    )
 
 
 def render_feature_table() -> str:
@@ -135,4 +138,4 @@ def _drop_text(row: Feature) -> str:
         return "no"
     if removal.offenders:
         return f"yes, once there are no {removal.refusal}"
-    return "yes" if removal.work is Work.NONE else f"yes: {removal.work}"
+    return "yes" if removal.pre_downgrade is PreDowngrade.NONE else f"yes: {removal.pre_downgrade}"
