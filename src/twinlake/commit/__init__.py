@@ -1,7 +1,10 @@
 """Transactions: read sets, conflict rules, retries, unknown outcomes, post-commit hooks."""
 
 from twinlake.commit.change import Base, Body, Change, assemble
-from twinlake.commit.checks.registry import CHECKS, CommitCheck, Draft, Violation, run_checks
+from twinlake.commit.checks.check import CheckFailure, CommitCheck, Draft
+from twinlake.commit.checks.compat import compat_refusal
+from twinlake.commit.checks.footers import file_footers
+from twinlake.commit.checks.registry import CHECKS, run_checks
 from twinlake.commit.conflict.rule import Clash, ClashKind, ConflictRule, Context, Rebase
 from twinlake.commit.conflict.rules import RULES, Moved, Refused, follow, follow_all
 from twinlake.commit.hooks import (
@@ -16,15 +19,15 @@ from twinlake.commit.hooks import (
 )
 from twinlake.commit.isolation import IsolationLevel, effective_level, table_level
 from twinlake.commit.operation import Operation, OperationName
-from twinlake.commit.publish import Lost, Published, publish
-from twinlake.commit.readset import ReadSet
-from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN
-from twinlake.commit.settings import (
+from twinlake.commit.options import (
     AlreadyCommitted,
     CommitOptions,
     CommitResult,
     client_context,
 )
+from twinlake.commit.publish import Lost, Published, publish
+from twinlake.commit.read_set import ReadSet
+from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN
 from twinlake.commit.summary import CommitSummary, Winner, summarize
 from twinlake.commit.transaction import Transaction
 
@@ -40,6 +43,7 @@ __all__ = [
     "Base",
     "Body",
     "Change",
+    "CheckFailure",
     "Clash",
     "ClashKind",
     "CommitCheck",
@@ -62,11 +66,12 @@ __all__ = [
     "Rebase",
     "Refused",
     "Transaction",
-    "Violation",
     "Winner",
     "assemble",
     "client_context",
+    "compat_refusal",
     "effective_level",
+    "file_footers",
     "follow",
     "follow_all",
     "publish",

@@ -1,4 +1,4 @@
-"""A transaction as a value: what it stands on, what it read, what it wants to write.
+"""A transaction as a value: its base version, what it read, what it writes.
 
 Nothing here does I/O. A ``Change`` plus the winners it lost to is all the conflict rules need,
 so that a model checker can run the shipped rules through every interleaving.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.actions import CommitInfo, Metadata, Protocol
 from twinlake.commit.isolation import IsolationLevel, effective_level, table_level
-from twinlake.commit.readset import ReadSet
+from twinlake.commit.read_set import ReadSet
 from twinlake.commit.row_tracking import (
     NO_MARK,
     PRESERVED_TAG,
@@ -21,7 +21,8 @@ from twinlake.commit.row_tracking import (
     assigns_row_ids,
 )
 from twinlake.commit.summary import CommitSummary, summarize
-from twinlake.commit.timestamps import ENABLED, commit_timestamp, with_provenance
+from twinlake.commit.timestamps import commit_timestamp, with_provenance
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Base", "Body", "Change", "assemble"]
 
-PROTECTED_VERSION: Final = "delta.requireCheckpointProtectionBeforeVersion"
 _NO_TAGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -119,7 +119,7 @@ def assemble(
     version, base, summary = change.version, change.base, change.summary
     protocol, metadata = change.protocol, change.metadata
     stamp = commit_timestamp(change.timestamp_ms, base.timestamp_ms)
-    has_stamp = metadata.flag(ENABLED)
+    has_stamp = metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS)
 
     actions: list[Action] = list(change.actions)
     if summary.metadatas:
@@ -160,11 +160,13 @@ def assemble(
 def _placed(metadata: Metadata, change: Change, version: int, stamp: int) -> Metadata:
     before = None if change.base.version < 0 else change.base.metadata
     placed = with_provenance(metadata, before=before, version=version, timestamp_ms=stamp)
-    protects = placed.configuration.get(PROTECTED_VERSION)
-    asked_now = protects is not None and protects != change.base.metadata.get(PROTECTED_VERSION)
+    protects = placed.configuration.get(keys.REQUIRE_CHECKPOINT_PROTECTION)
+    asked_now = protects is not None and protects != change.base.metadata.get(
+        keys.REQUIRE_CHECKPOINT_PROTECTION
+    )
     if change.operation.is_feature_drop and asked_now:
         # History before the drop is protected up to the version the drop really lands on.
-        placed = placed.with_configuration({PROTECTED_VERSION: str(version)})
+        placed = placed.with_configuration({keys.REQUIRE_CHECKPOINT_PROTECTION: str(version)})
     return placed
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import TwinlakeError
-from twinlake.protocol import property_value
+from twinlake.protocol import keys, property_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,11 +97,8 @@ def run_hooks(hooks: Iterable[PostCommitHook], context: HookContext) -> tuple[Ho
     return tuple(warnings)
 
 
-CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
-
-
 def _is_checkpoint_due(context: HookContext) -> bool:
-    interval = property_value(context.snapshot.metadata, CHECKPOINT_INTERVAL)
+    interval = property_value(context.snapshot.metadata, keys.CHECKPOINT_INTERVAL)
     return bool(context.version and interval and context.version % interval == 0)
 
 
@@ -131,12 +128,12 @@ def _cleanup(context: HookContext) -> None:
 
 
 def _may_be_expired(context: HookContext) -> bool:
-    """Whether a listing could find anything; a young table is told by its metadata alone."""
+    """Whether a listing could find anything; for a young table its metadata is enough."""
     metadata = context.snapshot.metadata
-    if not property_value(metadata, "delta.enableExpiredLogCleanup"):
+    if not property_value(metadata, keys.ENABLE_EXPIRED_LOG_CLEANUP):
         return False
     now, made = context.runtime.clock.now_ms(), metadata.created_time
-    retention = property_value(metadata, "delta.logRetentionDuration")
+    retention = property_value(metadata, keys.LOG_RETENTION_DURATION)
     # A time in the future says nothing.
     return made is None or made > now or made <= now - retention
 

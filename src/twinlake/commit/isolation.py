@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN
 from twinlake.errors import Code, UserError, how_to_set, how_to_unset
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from twinlake.actions import Metadata
     from twinlake.commit.operation import Operation
     from twinlake.commit.summary import CommitSummary
 
-__all__ = ["ISOLATION_KEY", "IsolationLevel", "effective_level", "table_level"]
-
-ISOLATION_KEY: Final = "delta.isolationLevel"
+__all__ = ["IsolationLevel", "effective_level", "table_level"]
 
 
 class IsolationLevel(StrEnum):
@@ -37,18 +36,18 @@ _SELECTABLE: Final = {
 
 def table_level(metadata: Metadata) -> IsolationLevel:
     """The level the table asks for; ``WriteSerializable`` unless it says otherwise."""
-    text = metadata.configuration.get(ISOLATION_KEY)
+    text = metadata.configuration.get(keys.ISOLATION_LEVEL)
     if text is None:
         return IsolationLevel.WRITE_SERIALIZABLE
     level = _SELECTABLE.get(text.lower())
     if level is None:
         raise UserError(
             Code.PROPERTY_INVALID,
-            f"{ISOLATION_KEY} has the value {text!r}.",
+            f"{keys.ISOLATION_LEVEL} has the value {text!r}.",
             why="Only Serializable and WriteSerializable can be chosen for a table.",
-            fix=f"Run {how_to_set(ISOLATION_KEY, 'WriteSerializable')}, or "
-            f"{how_to_unset(ISOLATION_KEY)}.",
-            fields={"property": ISOLATION_KEY, "value": text},
+            fix=f"Run {how_to_set(keys.ISOLATION_LEVEL, 'WriteSerializable')}, or "
+            f"{how_to_unset(keys.ISOLATION_LEVEL)}.",
+            fields={"property": keys.ISOLATION_LEVEL, "value": text},
         )
     return level
 

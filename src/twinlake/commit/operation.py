@@ -86,7 +86,7 @@ _REPLACES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation with its parameters and, once the work is done, its metrics.
+    """An operation with its parameters and, once it has run, its metrics.
 
     >>> Operation(name="WRITE", parameters={"mode": "Append", "partitionBy": ["d"]}).to_dict()
     {'mode': 'Append', 'partitionBy': '["d"]'}

@@ -130,7 +130,7 @@ def _not_safe(
         Code.COMMIT_UNKNOWN,
         f"The commit {name} is at {key!r} in {store.url}, but it may not survive a power cut.",
         why=f"the store could not bring it to safety: {error.why or error.what}",
-        fix=f"mend the store, then look for {name} in {key!r}; run the operation again only if "
+        fix=f"Repair the store, then look for {name} in {key!r}; run the operation again only if "
         "the key is missing or holds another commit",
         fields={"key": key, "store": store.url, "commit_id": name},
     )
@@ -144,7 +144,7 @@ def _unknown(
         Code.COMMIT_UNKNOWN,
         f"Whether the commit {name} is at {key!r} in {store.url} could not be found out.",
         why=f"{attempts} attempts gave no clear answer; the last: {reason}",
-        fix=f"once the store answers, look for {name} in {key!r}; run the operation again only "
+        fix=f"Once the store answers, look for {name} in {key!r}; run the operation again only "
         "if the key is missing or holds another commit",
         fields={"key": key, "store": store.url, "commit_id": name, "attempts": attempts},
     )

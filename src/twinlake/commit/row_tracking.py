@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.actions import AddFile, DomainMetadata, find_row_tracking, row_tracking_action
-from twinlake.protocol import NO_MARK, ROW_TRACKING_DOMAIN, RowTracking
+from twinlake.protocol import (
+    NO_MARK,
+    ROW_TRACKING_DOMAIN,
+    RowTracking,
+    features,
+    keys,
+    strip_protocol_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from twinlake.actions import Action, Metadata, Protocol
+    from twinlake.runtime import Ids
 
 __all__ = [
     "NO_MARK",
@@ -26,36 +34,21 @@ __all__ = [
     "assigns_row_ids",
     "is_fresh",
     "mark_of",
-    "num_records",
+    "stored_metadata",
 ]
 
 PRESERVED_TAG: Final = "delta.rowTracking.preserved"
-
-_FEATURE: Final = "rowTracking"
-_SUSPENDED: Final = "delta.rowTrackingSuspended"
-
-
-class _Stats(msgspec.Struct, rename="camel"):
-    num_records: int | None = None
-
-
-_STATS: Final = msgspec.json.Decoder(_Stats)
-
-
-def num_records(add: AddFile) -> int | None:
-    """The physical number of rows its statistics state, or None where they do not say."""
-    if not add.stats:
-        return None
-    try:
-        count = _STATS.decode(add.stats).num_records
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return count if count is None or count >= 0 else None
+_MATERIALIZED_COLUMNS: Final = {
+    keys.MATERIALIZED_ROW_ID: "_row-id-col-",
+    keys.MATERIALIZED_ROW_COMMIT_VERSION: "_row-commit-version-col-",
+}
 
 
 def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
     """Whether every added file must get ids: supported and not suspended."""
-    return protocol.is_supported(_FEATURE) and not metadata.flag(_SUSPENDED)
+    return protocol.is_supported(features.ROW_TRACKING) and not metadata.flag(
+        keys.ROW_TRACKING_SUSPENDED
+    )
 
 
 def mark_of(domains: Iterable[DomainMetadata]) -> int:
@@ -86,7 +79,7 @@ def assign_row_ids(
                 action = msgspec.structs.replace(
                     action, base_row_id=grown + 1, default_row_commit_version=version
                 )
-                grown += num_records(action) or 0
+                grown += action.num_records or 0
             elif action.default_row_commit_version is None:
                 action = msgspec.structs.replace(action, default_row_commit_version=version)
         out.append(action)
@@ -106,3 +99,19 @@ def _given_domain(actions: Iterable[Action]) -> DomainMetadata | None:
         if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN:
             return action
     return None
+
+
+def stored_metadata(metadata: Metadata, before: Metadata, ids: Ids) -> Metadata:
+    """The metadata as stored: nothing that only steers the protocol, names for row id columns.
+
+    Names that the table had before are kept, so that older files stay readable.
+    """
+    stored = strip_protocol_keys(metadata.configuration)
+    if metadata.flag(keys.ENABLE_ROW_TRACKING):
+        for key, prefix in _MATERIALIZED_COLUMNS.items():
+            known = stored.get(key) or before.configuration.get(key)
+            stored[key] = known or f"{prefix}{ids.uuid()}"
+    if stored == metadata.configuration:
+        return metadata
+    gone = metadata.configuration.keys() - stored.keys()
+    return metadata.with_configuration(stored, remove=gone)

@@ -113,7 +113,7 @@ class Winner:
     version: int
     actions: tuple[Action, ...]
     modified_ms: int | None = None
-    """The time of its file, where somebody needs to know."""
+    """The time of its file, where it is needed."""
 
     @cached_property
     def summary(self) -> CommitSummary:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from twinlake.actions import Metadata
 
 __all__ = [
-    "ENABLED",
-    "ENABLED_AT_TIMESTAMP",
-    "ENABLED_AT_VERSION",
     "commit_timestamp",
     "with_provenance",
 ]
-
-ENABLED: Final = "delta.enableInCommitTimestamps"
-ENABLED_AT_VERSION: Final = "delta.inCommitTimestampEnablementVersion"
-ENABLED_AT_TIMESTAMP: Final = "delta.inCommitTimestampEnablementTimestamp"
 
 
 def commit_timestamp(now_ms: int, previous_ms: int | None) -> int:
@@ -36,15 +31,21 @@ def with_provenance(
 
     A table born with them needs no provenance; one that has them off keeps none.
     """
-    keys = (ENABLED_AT_VERSION, ENABLED_AT_TIMESTAMP)
-    if not metadata.flag(ENABLED) or before is None:
-        stale = [key for key in keys if key in metadata.configuration]
+    provenance = (
+        keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+        keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+    )
+    if not metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS) or before is None:
+        stale = [key for key in provenance if key in metadata.configuration]
         return metadata.with_configuration(remove=stale) if stale else metadata
-    if before.flag(ENABLED):
-        kept = {key: before.configuration[key] for key in keys if key in before.configuration}
-        if all(metadata.configuration.get(key) == kept.get(key) for key in keys):
+    if before.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS):
+        kept = {key: before.configuration[key] for key in provenance if key in before.configuration}
+        if all(metadata.configuration.get(key) == kept.get(key) for key in provenance):
             return metadata
-        return metadata.with_configuration(kept, remove=[k for k in keys if k not in kept])
+        return metadata.with_configuration(kept, remove=[k for k in provenance if k not in kept])
     return metadata.with_configuration(
-        {ENABLED_AT_VERSION: str(version), ENABLED_AT_TIMESTAMP: str(timestamp_ms)}
+        {
+            keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION: str(version),
+            keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP: str(timestamp_ms),
+        }
     )

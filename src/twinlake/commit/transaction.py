@@ -1,7 +1,7 @@
 """Optimistic transactions: snapshot in, commit out.
 
 A transaction records what it read and what it wants to write, tries the next version, and if
-somebody else got there first runs the conflict rules against every winner and tries again. The
+another writer commits it first, runs the conflict rules against every winner and tries again. The
 outcome of a try is settled before anything else happens (``publish``): an unknown outcome ends
 the transaction with ``CommitUnknown`` and never leads to another version.
 """
@@ -11,40 +11,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.actions import Metadata, Protocol, SetTransaction, decode_whole_commit, encode_lines
+from twinlake.actions import Metadata, Protocol, SetTransaction, encode_lines
 from twinlake.commit.change import Base, Change, assemble
-from twinlake.commit.checks.compat import Promises, Witness
-from twinlake.commit.checks.file_spelling import (
-    live_spellings,
-    with_live_spellings,
-    with_our_spellings,
-)
-from twinlake.commit.checks.registry import Draft, run_checks
-from twinlake.commit.checks.schema import keeps_files
-from twinlake.commit.conflict.base_version import missed_winner
+from twinlake.commit.checks.compat import CompatChange
+from twinlake.commit.checks.draft_reader import DraftReader
+from twinlake.commit.checks.file_spelling import with_our_spellings
+from twinlake.commit.checks.registry import COMPAT_CHECK, run_checks
 from twinlake.commit.conflict.rules import Refused, follow
+from twinlake.commit.conflict.winners import missed_winner, read_winners
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
+from twinlake.commit.options import AlreadyCommitted, CommitOptions, CommitResult, engine_info
 from twinlake.commit.publish import Lost, publish
-from twinlake.commit.readset import ReadSet
-from twinlake.commit.row_tracking import mark_of
-from twinlake.commit.settings import AlreadyCommitted, CommitOptions, CommitResult, engine_info
-from twinlake.commit.summary import Winner, summarize
-from twinlake.commit.timestamps import ENABLED as TIMESTAMPS
-from twinlake.errors import Code, ConcurrentWriteException, StorageError, UserError
+from twinlake.commit.read_set import ReadSet
+from twinlake.commit.row_tracking import mark_of, stored_metadata
+from twinlake.commit.summary import summarize
+from twinlake.errors import Code, ConcurrentWriteException, UserError
 from twinlake.log import Snapshot, commit_key, first_snapshot, has_table
-from twinlake.protocol import CLIENT_FEATURES, strip_steering
+from twinlake.protocol import CLIENT_FEATURES, keys
 from twinlake.runtime import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
-    from twinlake.actions import Action, FileKey
+    from twinlake.actions import Action
     from twinlake.commit.change import Body
-    from twinlake.commit.checks.registry import CommitCheck
+    from twinlake.commit.checks.check import Draft
     from twinlake.commit.operation import Operation
-    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
 
@@ -53,11 +47,6 @@ __all__ = ["Transaction"]
 _FIRST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.25
 _DEFAULTS: Final = CommitOptions()
-_ROW_TRACKING: Final = "delta.enableRowTracking"
-_ROW_TRACKING_COLUMNS: Final = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
 
 
 class Transaction:
@@ -101,7 +90,13 @@ class Transaction:
         self._reads = ReadSet()
         self._read_columns: list[pa.ChunkedArray] = []
         self._done = False
-        self._witness = Witness(home, self._runtime.executor, trusted=options.trusted_files)
+        self._drafts = DraftReader(
+            home,
+            self._runtime.executor,
+            trusted_files=options.trusted_files,
+            system_domains=options.system_domains,
+            waived_rules=options.waived_rules,
+        )
 
     @classmethod
     def for_new_table(
@@ -120,7 +115,7 @@ class Transaction:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The table this transaction stands on."""
+        """The snapshot that this transaction reads."""
         if self._snapshot is None:
             raise UserError(
                 Code.INVALID_ARGUMENT,
@@ -225,7 +220,7 @@ class Transaction:
         if self._done:
             raise UserError(
                 Code.COMMIT_INVALID,
-                "This transaction is over.",
+                "This transaction has ended.",
                 why="It was committed, it failed, or its application version was there already.",
                 fix="Start a new transaction from a fresh snapshot.",
             )
@@ -238,14 +233,10 @@ class Transaction:
         txn_id = str(self._runtime.ids.uuid())
         while True:
             attempts += 1
-            change, spellings = self._spelled(change, current)
-            draft = replace(self._draft(change, current), spellings=spellings)
+            draft = self._drafts.read(change, current)
             if attempts == 1:
-                change = _with_implied_reads(change, draft.live)
-                if current is not None and Promises.of(change).made:
-                    # Every file was looked at: one that comes in meanwhile was not.
-                    change = replace(change, reads=replace(change.reads, whole_table=True))
-                draft = replace(draft, change=change)
+                draft = _with_implied_reads(draft)
+            change = draft.change
             run_checks(draft, self._options.checks)
             body = self._assemble(change, txn_id)
             data = encode_lines(body.actions)
@@ -265,7 +256,7 @@ class Transaction:
                 raise self._exhausted(change, attempts)
             if self._read_columns:
                 change = replace(change, reads=change.reads.with_files(self.reads.files))
-            for winner in self._winners(change, outcome):
+            for winner in read_winners(self._store, change, outcome.winner):
                 known = with_our_spellings(winner, change, current.paths)
                 moved = follow(change, known, self._options.context, self._options.rules)
                 if isinstance(moved, Refused):
@@ -277,12 +268,12 @@ class Transaction:
                 )
             self._pause(attempts)
 
-    def rehearse(self, checks: Iterable[CommitCheck]) -> None:
-        """Raise what these checks have against the commit as it would be tried now.
+    def check_compat(self) -> None:
+        """Raise if the commit breaks a rule of a compat feature, without committing.
 
         For operations that take several commits: the first is not made if the last cannot be.
         """
-        run_checks(self._draft(self._change(), self._snapshot), checks)
+        run_checks(self._drafts.read(self._change(), self._snapshot), (COMPAT_CHECK,))
 
     def _change(self) -> Change:
         """The transaction as a value, with protocol and metadata made fit for each other."""
@@ -300,7 +291,7 @@ class Transaction:
                 if asked is None
                 else asked.upgraded_for(metadata, policy=self._options.policy)
             )
-            stored = self._stored(metadata, base.metadata)
+            stored = stored_metadata(metadata, base.metadata, self._runtime.ids)
             actions = [stored if a is metadata else a for a in actions]
             if protocol != asked and len(summary.protocols) <= 1:
                 actions = [a for a in actions if not isinstance(a, Protocol)]
@@ -327,14 +318,17 @@ class Transaction:
         snapshot = self._snapshot
         if snapshot is None:
             return Base(protocol=Protocol(1, 1), metadata=Metadata())
-        turns_on = any(isinstance(a, Metadata) and a.flag(TIMESTAMPS) for a in self._actions)
-        stamped = snapshot.metadata.flag(TIMESTAMPS)
+        turns_on = any(
+            isinstance(a, Metadata) and a.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS)
+            for a in self._actions
+        )
+        stamped = snapshot.metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS)
         return Base(
             version=snapshot.version,
             protocol=snapshot.protocol,
             metadata=snapshot.metadata,
             row_id_mark=mark_of(snapshot.domains.values()),
-            # The file's time costs a request and only matters when timestamps are switched on.
+            # The file's time costs a request and only matters when timestamps are enabled.
             timestamp_ms=snapshot.timestamp_ms if stamped or turns_on else None,
         )
 
@@ -344,62 +338,6 @@ class Transaction:
             protocol.check_read_write(CLIENT_FEATURES, metadata=metadata)
         else:
             protocol.check_writable(CLIENT_FEATURES, metadata=metadata)
-
-    def _stored(self, metadata: Metadata, before: Metadata) -> Metadata:
-        """The metadata as it may be stored: nothing that only steers, all that row ids need."""
-        stored = strip_steering(metadata.configuration)
-        if metadata.flag(_ROW_TRACKING):
-            for key, prefix in _ROW_TRACKING_COLUMNS.items():
-                known = stored.get(key) or before.configuration.get(key)
-                stored[key] = known or f"{prefix}{self._runtime.ids.uuid()}"
-        if stored == metadata.configuration:
-            return metadata
-        gone = metadata.configuration.keys() - stored.keys()
-        return metadata.with_configuration(stored, remove=gone)
-
-    def _spelled(
-        self, change: Change, current: Snapshot | None
-    ) -> tuple[Change, Mapping[str, str]]:
-        """The change with files spelled as the log does; and which of them are not."""
-        if current is None or self._options.trusted_files or not change.summary.has_files:
-            return change, {}
-        spellings = live_spellings(change, current)
-        return with_live_spellings(change, spellings), spellings
-
-    def _paths(self, change: Change) -> CanonicalPaths | None:
-        """What compares the paths of a commit; None if their text will do."""
-        summary = change.summary
-        if self._options.trusted_files or not summary.has_files:
-            return None
-        from twinlake.log.paths.canonical import CanonicalPaths
-
-        usual = CanonicalPaths.are_usual(summary.added_paths | summary.removed_paths)
-        return None if usual else CanonicalPaths.of(self._store.url)
-
-    def _draft(self, change: Change, current: Snapshot | None) -> Draft:
-        live: dict[str, FileKey] = {}
-        untracked = 0
-        kept = False
-        if current is not None:
-            kept = keeps_files(change, current)
-            if _may_be_live(change):
-                found = current.live_files(change.summary.added_paths)
-                live = {path: add.key for path, add in found.items()}
-            metadata = change.summary.metadata
-            tracked = change.base.metadata.flag(_ROW_TRACKING)
-            if metadata is not None and metadata.flag(_ROW_TRACKING) and not tracked:
-                untracked = current.add_files()["base_row_id"].null_count
-        return Draft(
-            change=change,
-            live=live,
-            paths=self._paths(change),
-            untracked_files=untracked,
-            system_domains=self._options.system_domains,
-            evidence=self._witness.evidence(change, current, live),
-            keeps_files=kept,
-            waived_rules=self._options.waived_rules,
-            trusted_files=self._options.trusted_files,
-        )
 
     def _assemble(self, change: Change, txn_id: str) -> Body:
         return assemble(
@@ -422,29 +360,6 @@ class Transaction:
         if has_table(self._store):
             raise self._table_exists()
         return None
-
-    def _winners(self, change: Change, lost: Lost) -> Iterator[Winner]:
-        """Every commit from the version we wanted to the newest, oldest first.
-
-        Read one by one by name: a listing may be stale, a name that is there cannot be.
-        """
-        version, data = change.version, lost.winner
-        turns_on = change.metadata.flag(TIMESTAMPS) and not change.base.metadata.flag(TIMESTAMPS)
-        while True:
-            key = commit_key(version)
-            meta = self._store.head(key) if turns_on else None
-            yield Winner(
-                version=version,
-                actions=decode_whole_commit(data, source=key),
-                modified_ms=None if meta is None else meta.modified_ms,
-            )
-            version += 1
-            try:
-                data = self._store.read(commit_key(version))
-            except StorageError as error:
-                if error.code is Code.STORAGE_NOT_FOUND:
-                    return
-                raise
 
     def _pause(self, losses: int) -> None:
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(losses - 1, 16))
@@ -485,28 +400,22 @@ class Transaction:
             Code.CONFLICT_WRITE,
             f"{self._operation.name} found no free version in {attempts} attempts.",
             why=f"Others took every version up to {change.version}; none of them conflicted.",
-            fix="Run the operation again when fewer writers are at work.",
+            fix="Run the operation again when fewer writers are active.",
             delta_class="DELTA_CONCURRENT_WRITE",
             fields={"winner": change.version, "attempts": attempts},
         )
 
 
-def _may_be_live(change: Change) -> bool:
-    """Whether added paths must be looked up in the table.
+def _with_implied_reads(draft: Draft) -> Draft:
+    """The draft with what its change depends on without having read it.
 
-    Plain appends to a table without deletion vectors can neither double a path under two keys nor
-    commit a file again, and that is the case that must cost nothing on large tables.
+    Committing a live file again depends on its being there: otherwise a file that somebody deletes
+    meanwhile would come back with all its rows. Enabling a compat feature depends on every live
+    file: one that somebody adds meanwhile is not checked.
     """
-    if not change.summary.adds:
-        return False
-    again = any(not add.data_change for add in change.summary.adds)
-    return again or change.protocol.is_supported("deletionVectors")
-
-
-def _with_implied_reads(change: Change, live: Mapping[str, FileKey]) -> Change:
-    """Committing a live file again depends on its being there.
-
-    Otherwise a file that somebody deletes meanwhile would come back with all its rows.
-    """
-    again = live.keys() - change.summary.removed_paths
-    return replace(change, reads=change.reads.with_files(again)) if again else change
+    change = draft.change
+    again = draft.live.keys() - change.summary.removed_paths
+    reads = change.reads.with_files(again) if again else change.reads
+    if change.version > 0 and CompatChange.of(change).enabled:
+        reads = replace(reads, whole_table=True)
+    return draft if reads is change.reads else replace(draft, change=replace(change, reads=reads))

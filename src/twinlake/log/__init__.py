@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
-from twinlake.log.listing import read_last_checkpoint
-from twinlake.log.loading import (
+from twinlake.log.deletion_vectors import dv_key, dv_path, encode_bitmap, read_dv, write_dv_file
+from twinlake.log.listing import Checkpoint, complete_checkpoints, list_log, read_last_checkpoint
+from twinlake.log.names import IMPORT_MARK, LOG_FOLDER, LogFileKind, commit_key, parse_log_file
+from twinlake.log.paths.canonical import CanonicalPaths
+from twinlake.log.snapshot import Counters, Snapshot, count_files, read_commit, read_commit_info
+from twinlake.log.snapshot_loader import (
     CACHE,
     SnapshotCache,
     first_snapshot,
@@ -17,8 +21,7 @@ from twinlake.log.loading import (
     load_snapshot,
     update_snapshot,
 )
-from twinlake.log.names import commit_key
-from twinlake.log.snapshot import Counters, Snapshot, read_commit, read_commit_info
+from twinlake.log.timestamps import CommitTimes, contiguous_commits
 
 if TYPE_CHECKING:
     from twinlake.log.checkpoint.reader import is_v2_checkpoint
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
         write_checksum,
     )
     from twinlake.log.cleanup import CleanupPlan, cleanup_log, plan_cleanup
-    from twinlake.log.columns import adds_from, removes_from
+    from twinlake.log.columns import adds_from, file_keys, removes_from
     from twinlake.log.commit_history import CommitRecord, history, readable_commits, version_at
     from twinlake.log.compaction import write_compaction
     from twinlake.log.footer.nodes import FooterNodes, read_nodes
@@ -44,13 +47,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHE",
+    "IMPORT_MARK",
+    "LOG_FOLDER",
     "BatchStats",
+    "CanonicalPaths",
+    "Checkpoint",
     "CheckpointKind",
     "CleanupPlan",
     "CommitRecord",
+    "CommitTimes",
     "Counters",
     "Footer",
     "FooterNodes",
+    "LogFileKind",
     "Snapshot",
     "SnapshotCache",
     "StatsColumn",
@@ -62,17 +71,27 @@ __all__ = [
     "checksum_of",
     "cleanup_log",
     "commit_key",
+    "complete_checkpoints",
+    "contiguous_commits",
+    "count_files",
+    "dv_key",
+    "dv_path",
+    "encode_bitmap",
+    "file_keys",
     "first_snapshot",
     "footer_bytes",
     "has_table",
     "history",
     "is_v2_checkpoint",
+    "list_log",
     "load_snapshot",
+    "parse_log_file",
     "parse_timestamp",
     "plan_cleanup",
     "read_checksum",
     "read_commit",
     "read_commit_info",
+    "read_dv",
     "read_footer",
     "read_last_checkpoint",
     "read_nodes",
@@ -86,6 +105,7 @@ __all__ = [
     "write_checkpoint",
     "write_checksum",
     "write_compaction",
+    "write_dv_file",
 ]
 
 if not TYPE_CHECKING:  # what needs pyarrow
@@ -113,6 +133,7 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "plan_cleanup",
             ),
             "twinlake.log.columns": (
+                "file_keys",
                 "adds_from",
                 "removes_from",
             ),

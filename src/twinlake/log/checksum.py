@@ -22,6 +22,7 @@ from twinlake.actions import (
 from twinlake.errors import Code, CorruptTable, StorageError, listed
 from twinlake.log.names import checksum_key
 from twinlake.log.snapshot import Counters, count_files
+from twinlake.protocol import features
 from twinlake.storage import Committed
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class VersionChecksum:
         """The totals, if the file has them all."""
         vectors, deleted = self.num_deletion_vectors, self.num_deleted_records
         if vectors is None or deleted is None:
-            if self.protocol.is_supported("deletionVectors"):
+            if self.protocol.is_supported(features.DELETION_VECTORS):
                 return None
             vectors = deleted = 0
         return Counters(self.num_files, self.table_size_bytes, vectors, deleted)
@@ -199,7 +200,7 @@ _Body = dict[str, msgspec.Raw]
 def checksum_of(snapshot: Snapshot) -> VersionChecksum:
     """The checksum of a version; the files are looked at only if no counters were carried along."""
     counters = snapshot.known_counters or snapshot.counters
-    vectors = snapshot.protocol.is_supported("deletionVectors")
+    vectors = snapshot.protocol.is_supported(features.DELETION_VECTORS)
     info = snapshot.commit_info
     return VersionChecksum(
         table_size_bytes=counters.size_in_bytes,
@@ -240,8 +241,8 @@ class Difference:
     def __str__(self) -> str:
         if self.field in ("metadata", "protocol"):
             return f"{self.field} differs"
-        told, found = _short(self.checksum), _short(self.table)
-        return f"{self.field} is {found} in the log and {told} in the file"
+        stated, found = _short(self.checksum), _short(self.table)
+        return f"{self.field} is {found} in the log and {stated} in the file"
 
 
 def stated_counters(snapshot: Snapshot) -> Counters | None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log.listing import Checkpoint, complete_checkpoints
-from twinlake.log.names import LOG_FOLDER, SIDECAR_FOLDER, Kind, LogFile, parse_log_file
+from twinlake.log.names import LOG_FOLDER, SIDECAR_FOLDER, LogFile, LogFileKind, parse_log_file
 from twinlake.log.timestamps import CommitTimes, contiguous_commits
-from twinlake.protocol import property_value
+from twinlake.protocol import features, keys, property_value
 from twinlake.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -94,19 +94,19 @@ def plan_cleanup(
             ),
         )
 
-    def older(*kinds: Kind) -> tuple[str, ...]:
+    def older(*kinds: LogFileKind) -> tuple[str, ...]:
         return tuple(f.key for f in files if f.kind in kinds and f.version < kept)
 
-    compactions = (f.key for f in files if f.kind is Kind.COMPACTION and f.version <= kept)
+    compactions = (f.key for f in files if f.kind is LogFileKind.COMPACTION and f.version <= kept)
     plan = CleanupPlan(
         kept_checkpoint=kept,
-        commits=older(Kind.COMMIT),
+        commits=older(LogFileKind.COMMIT),
         beside=(
-            *older(Kind.CHECKSUM),
+            *older(LogFileKind.CHECKSUM),
             *compactions,
             *(key for version, key in staged if version <= kept),
         ),
-        checkpoints=older(Kind.CLASSIC, Kind.MULTIPART, Kind.UUID),
+        checkpoints=older(LogFileKind.CLASSIC, LogFileKind.MULTIPART, LogFileKind.UUID),
     )
     return plan if plan.files else CleanupPlan(kept_checkpoint=kept, reason="nothing is expired")
 
@@ -134,10 +134,10 @@ def cleanup_log(
     """
     runtime = runtime or Runtime()
     snapshot.protocol.check_read_write(metadata=snapshot.metadata)
-    if not property_value(snapshot.metadata, "delta.enableExpiredLogCleanup"):
+    if not property_value(snapshot.metadata, keys.ENABLE_EXPIRED_LOG_CLEANUP):
         return CleanupPlan(reason="delta.enableExpiredLogCleanup is false")
     if retention_ms is None:
-        retention_ms = property_value(snapshot.metadata, "delta.logRetentionDuration")
+        retention_ms = property_value(snapshot.metadata, keys.LOG_RETENTION_DURATION)
     if retention_ms is None or retention_ms < 0:
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -180,9 +180,9 @@ def _staged(found: list[ObjectMeta]) -> list[tuple[int, str]]:
 
 
 def _protected_before(snapshot: Snapshot) -> int:
-    if not snapshot.protocol.is_supported("checkpointProtection"):
+    if not snapshot.protocol.is_supported(features.CHECKPOINT_PROTECTION):
         return 0
-    key = "delta.requireCheckpointProtectionBeforeVersion"
+    key = keys.REQUIRE_CHECKPOINT_PROTECTION
     return property_value(snapshot.metadata, key) or 0
 
 
@@ -234,7 +234,7 @@ def _with_sidecars(
     referenced: set[str] = set()
     try:
         for checkpoint in complete_checkpoints(remaining):
-            if checkpoint.kind is not Kind.MULTIPART:
+            if checkpoint.kind is not LogFileKind.MULTIPART:
                 referenced |= read_sidecars(store, checkpoint)
     except (CorruptTable, StorageError):
         # What an unreadable checkpoint refers to is not known; nothing of it may go.

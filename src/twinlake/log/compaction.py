@@ -13,14 +13,14 @@ import msgspec
 
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
-from twinlake.log.names import Kind, LogFile, commit_key, compaction_key
+from twinlake.log.names import LogFile, LogFileKind, commit_key, compaction_key
+from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.storage import Committed, Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from twinlake.actions import FileKey
-    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.storage import Store
 
 __all__ = ["compact_lines", "write_compaction"]
@@ -105,8 +105,6 @@ def compact_lines(commits: list[tuple[str, bytes]], root: str) -> bytes:
     >>> compact_lines(commits, "file:///lake/t") == body + bytes([10])
     True
     """
-    from twinlake.log.paths.canonical import CanonicalPaths
-
     state = _Reconciled(CanonicalPaths.of(root))
     for source, data in commits:
         for name, raw in _ordered(source, data):
@@ -168,7 +166,7 @@ def write_compaction(store: Store, start: int, end: int) -> LogFile:
             raise outcome.refusal
         # Whoever writes it writes the same lines.
         store.put(key, data)
-    return LogFile(Kind.COMPACTION, key, start, len(data), end_version=end)
+    return LogFile(LogFileKind.COMPACTION, key, start, len(data), end_version=end)
 
 
 def _read(store: Store, version: int) -> bytes:

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 __all__ = ["file_stats", "partition_values", "stats_shape", "view_files"]
 
 
-def view_files(lean: pa.Table, metadata: Metadata) -> pa.Table:
-    """The friendly layout of lean files (see ``Snapshot.files``); nothing is copied."""
-    stats = lean["stats_parsed"]
+def view_files(typed: pa.Table, metadata: Metadata) -> pa.Table:
+    """The friendly layout of typed files (see ``Snapshot.files``); nothing is copied."""
+    stats = typed["stats_parsed"]
     return pa.table(
         {
-            "path": lean["path"],
-            "size": lean["size"],
-            "modification_time": lean["modification_time"],
-            "partition_values": partition_values(lean["partition_values"], metadata),
+            "path": typed["path"],
+            "size": typed["size"],
+            "modification_time": typed["modification_time"],
+            "partition_values": partition_values(typed["partition_values"], metadata),
             "num_records": pc.struct_field(stats, "numRecords"),
             "stats": _logical_stats(stats, _data_columns(metadata), _naming(metadata)),
-            "deletion_vector": lean["deletion_vector"],
-            "base_row_id": lean["base_row_id"],
-            "default_row_commit_version": lean["default_row_commit_version"],
-            "tags": lean["tags"],
-            "clustering_provider": lean["clustering_provider"],
+            "deletion_vector": typed["deletion_vector"],
+            "base_row_id": typed["base_row_id"],
+            "default_row_commit_version": typed["default_row_commit_version"],
+            "tags": typed["tags"],
+            "clustering_provider": typed["clustering_provider"],
         }
     )
 

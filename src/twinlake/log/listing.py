@@ -19,8 +19,8 @@ from twinlake.log.names import (
     IMPORT_MARK,
     LAST_CHECKPOINT_KEY,
     LOG_FOLDER,
-    Kind,
     LogFile,
+    LogFileKind,
     commit_key,
     log_prefix,
     parse_log_file,
@@ -42,7 +42,7 @@ class Checkpoint:
     files: tuple[LogFile, ...]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> LogFileKind:
         """Which naming scheme the checkpoint uses."""
         return self.files[0].kind
 
@@ -82,7 +82,7 @@ def list_log(store: Store, from_version: int = 0) -> list[LogFile]:
         for item in store.list_from(LOG_FOLDER, after)
     )
     known = [item for item in found if item is not None and item.version >= from_version]
-    known += _passed_by(store, [item.version for item in known if item.kind is Kind.COMMIT])
+    known += _passed_by(store, [item.version for item in known if item.kind is LogFileKind.COMMIT])
     known.sort(key=lambda item: (item.version, item.key))
     return known
 
@@ -103,7 +103,9 @@ def _passed_by(store: Store, versions: list[int]) -> list[LogFile]:
         if meta is None:
             break
         found.append(
-            LogFile(Kind.COMMIT, meta.key, version, size=meta.size, modified_ms=meta.modified_ms)
+            LogFile(
+                LogFileKind.COMMIT, meta.key, version, size=meta.size, modified_ms=meta.modified_ms
+            )
         )
     return found
 
@@ -113,16 +115,16 @@ def complete_checkpoints(files: Iterable[LogFile]) -> list[Checkpoint]:
     single: list[Checkpoint] = []
     parts: defaultdict[tuple[int, int], dict[int, LogFile]] = defaultdict(dict)
     for item in files:
-        if item.kind in (Kind.CLASSIC, Kind.UUID):
+        if item.kind in (LogFileKind.CLASSIC, LogFileKind.UUID):
             single.append(Checkpoint(item.version, (item,)))
-        elif item.kind is Kind.MULTIPART:
+        elif item.kind is LogFileKind.MULTIPART:
             parts[item.version, item.parts][item.part] = item
     for (version, count), present in parts.items():
         # The count first: a name may claim ten thousand million parts.
         if len(present) == count and set(present) == set(range(1, count + 1)):
             single.append(Checkpoint(version, tuple(present[n] for n in range(1, count + 1))))
     # Among equals the single file is preferred over parts, and a UUID one (V2) over classic.
-    rank = {Kind.MULTIPART: 0, Kind.CLASSIC: 1, Kind.UUID: 2}
+    rank = {LogFileKind.MULTIPART: 0, LogFileKind.CLASSIC: 1, LogFileKind.UUID: 2}
     single.sort(key=lambda c: (c.version, rank[c.kind], c.files[0].key))
     return single
 
@@ -145,7 +147,7 @@ def find_segment(
     files = list_log(store, start)
     checkpoints = _usable(files, version, damaged)
     if start > 0 and not checkpoints:
-        # The hint promised a checkpoint that is not there.
+        # The hint names a checkpoint that is not there.
         files = list_log(store)
         checkpoints = _usable(files, version, damaged)
     return _assemble(store, files, checkpoints, version)
@@ -162,7 +164,7 @@ def _usable(files: list[LogFile], version: int | None, damaged: frozenset[str]) 
 def _assemble(
     store: Store, files: list[LogFile], checkpoints: list[Checkpoint], version: int | None
 ) -> LogSegment:
-    commits = [f for f in files if f.kind is Kind.COMMIT]
+    commits = [f for f in files if f.kind is LogFileKind.COMMIT]
     if not commits and not checkpoints:
         raise UserError(
             Code.TABLE_NOT_FOUND,
@@ -194,9 +196,9 @@ def _assemble(
         compactions=tuple(
             f
             for f in files
-            if f.kind is Kind.COMPACTION and base < f.version <= f.end_version <= target
+            if f.kind is LogFileKind.COMPACTION and base < f.version <= f.end_version <= target
         ),
-        checksums=frozenset(f.version for f in files if f.kind is Kind.CHECKSUM),
+        checksums=frozenset(f.version for f in files if f.kind is LogFileKind.CHECKSUM),
         modified_ms=next((c.modified_ms for c in reversed(commits) if c.version == target), None),
     )
 

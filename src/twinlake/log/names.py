@@ -16,8 +16,8 @@ __all__ = [
     "LAST_CHECKPOINT_KEY",
     "LOG_FOLDER",
     "SIDECAR_FOLDER",
-    "Kind",
     "LogFile",
+    "LogFileKind",
     "checkpoint_key",
     "checksum_key",
     "commit_key",
@@ -51,7 +51,7 @@ _NAME: Final = re.compile(
 )
 
 
-class Kind(Enum):
+class LogFileKind(Enum):
     """What a file of the log folder is."""
 
     COMMIT = "commit"
@@ -63,11 +63,11 @@ class Kind(Enum):
 
 
 _KINDS: Final = {
-    "commit": Kind.COMMIT,
-    "crc": Kind.CHECKSUM,
-    "end": Kind.COMPACTION,
-    "classic": Kind.CLASSIC,
-    "part": Kind.MULTIPART,
+    "commit": LogFileKind.COMMIT,
+    "crc": LogFileKind.CHECKSUM,
+    "end": LogFileKind.COMPACTION,
+    "classic": LogFileKind.CLASSIC,
+    "part": LogFileKind.MULTIPART,
 }
 
 
@@ -75,7 +75,7 @@ _KINDS: Final = {
 class LogFile:
     """One recognised file of the log folder."""
 
-    kind: Kind
+    kind: LogFileKind
     key: str
     version: int
     size: int = 0
@@ -129,7 +129,7 @@ def parse_log_file(key: str, size: int = 0, modified_ms: int = 0) -> LogFile | N
     found = match.groupdict()
     if max(int(found["version"]), int(found["end"] or 0)) > MAX_VERSION:
         return None
-    kind = next((kind for group, kind in _KINDS.items() if found[group]), Kind.UUID)
+    kind = next((kind for group, kind in _KINDS.items() if found[group]), LogFileKind.UUID)
     return LogFile(
         kind,
         key,

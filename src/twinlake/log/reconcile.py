@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from twinlake.actions import AddFile, RemoveFile
 from twinlake.errors import Code, CorruptTable
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA, add_batch, file_keys, remove_batch
-from twinlake.log.decoding import CommitColumns
+from twinlake.log.commit_decoder import CommitColumns
 from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.log.paths.columns import are_keys
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FileState",
     "Layers",
-    "Lean",
     "Reconciled",
+    "TypedLayout",
     "check_reconciled",
     "columns_of_actions",
     "fold",
@@ -101,9 +101,9 @@ def columns_of_actions(version: int, actions: Sequence[Action]) -> CommitColumns
 
 
 def fold(
-    commits: Sequence[CommitColumns], paths: CanonicalPaths, lean: Lean | None = None
+    commits: Sequence[CommitColumns], paths: CanonicalPaths, typed: TypedLayout | None = None
 ) -> Reconciled:
-    """The commits (ascending) reconciled among themselves, raw or made lean."""
+    """The commits (ascending) reconciled among themselves, raw or typed."""
     # Order numbers are version * 2 (removes) and version * 2 + 1 (adds): should one commit both
     # remove and add a key, which is not legal, the row that would otherwise vanish stays.
     adds, add_order = _gather([(c.version * 2 + 1, b) for c in commits for b in c.adds], ADD_SCHEMA)
@@ -121,12 +121,12 @@ def fold(
         _check_once_a_commit(adds, odd, add_order, "add", compacted)
         _check_once_a_commit(removes, odd, remove_order, "remove", compacted)
     if not repeated:
-        return Reconciled(adds if lean is None else lean.adds(adds), removes, canonical)
+        return Reconciled(adds if typed is None else typed.adds(adds), removes, canonical)
     order = pa.chunked_array([*add_order.chunks, *remove_order.chunks], pa.int64())
     wins = _is_newest(pa.chunked_array([c.indices for c in names.chunks]), order, distinct)
     live = wins.slice(0, len(adds))
     return Reconciled(
-        adds.filter(live) if lean is None else lean.adds(adds, live),
+        adds.filter(live) if typed is None else typed.adds(adds, live),
         removes.filter(wins.slice(len(adds))),
         canonical,
     )
@@ -275,53 +275,53 @@ class Layers:
             later._pending = (*later._pending, commit)
         return later
 
-    def reconciled(self, lean: Lean | None = None) -> Reconciled:
+    def reconciled(self, typed: TypedLayout | None = None) -> Reconciled:
         """The files; the first call pays for reading and merging."""
         with self._lock:
             base = self._base.get()
-            if lean is not None:
-                base = lean.conform(base)
+            if typed is not None:
+                base = typed.conform(base)
             if self._pending:
-                base = overlay(base, fold(self._pending, self._paths, lean), self._paths)
+                base = overlay(base, fold(self._pending, self._paths, typed), self._paths)
                 self._pending = ()
                 self._base = _Once(lambda: base)
                 self._base.get()  # so that it counts as loaded
             return base
 
 
-class Lean(Protocol):
-    """Turns files into the lean layout of one schema: statistics typed instead of as text."""
+class TypedLayout(Protocol):
+    """Turns files into the typed layout of one schema: statistics typed instead of as text."""
 
     def adds(self, raw: pa.Table, live: pa.BooleanArray | None = None) -> pa.Table:
-        """The raw adds that are live (all, unless told) in the lean layout."""
+        """The raw adds that are live (all, unless told) in the typed layout."""
         ...
 
     def conform(self, files: Reconciled) -> Reconciled:
-        """Raw files, or files made lean under an earlier schema, in this lean layout."""
+        """Raw files, or files typed under an earlier schema, in this typed layout."""
         ...
 
 
 class FileState:
-    """The files of one version, raw (for writing them again) and lean (for planning reads).
+    """The files of one version, raw (for writing them again) and typed (for planning reads).
 
-    Raw keeps the statistics as the text the log has, lean as typed columns. They are loaded apart:
+    Raw keeps the statistics as the text the log has, typed as typed columns. They are loaded apart:
     of a large table the text is most of the memory, and reading never needs it.
     """
 
-    def __init__(self, raw: Layers, lean: Layers) -> None:
+    def __init__(self, raw: Layers, typed: Layers) -> None:
         self._raw = raw
-        self._lean = lean
+        self._typed = typed
 
     @staticmethod
     def of(
         load: Callable[[], Reconciled],
-        load_lean: Callable[[], Reconciled],
+        load_typed: Callable[[], Reconciled],
         root: str,
         pending: tuple[CommitColumns, ...] = (),
     ) -> FileState:
-        """State whose base is read by ``load`` (raw) or ``load_lean`` when first needed."""
+        """State whose base is read by ``load`` (raw) or ``load_typed`` when first needed."""
         paths = CanonicalPaths.of(root)
-        return FileState(Layers(load, paths, pending), Layers(load_lean, paths, pending))
+        return FileState(Layers(load, paths, pending), Layers(load_typed, paths, pending))
 
     @property
     def is_raw_loaded(self) -> bool:
@@ -331,20 +331,20 @@ class FileState:
     @property
     def has_odd_paths(self) -> bool:
         """Whether files are known to be spelled otherwise than usual; nothing is read or merged."""
-        return self._raw.has_odd_paths or self._lean.has_odd_paths
+        return self._raw.has_odd_paths or self._typed.has_odd_paths
 
     def advance(self, commit: CommitColumns) -> FileState:
         """The state one commit later; costs what the commit holds."""
-        return FileState(self._raw.advance(commit), self._lean.advance(commit))
+        return FileState(self._raw.advance(commit), self._typed.advance(commit))
 
     def raw(self) -> Reconciled:
         """The files as the log has them."""
         return self._raw.reconciled()
 
-    def lean(self, lean: Lean) -> Reconciled:
+    def typed(self, typed: TypedLayout) -> Reconciled:
         """The files with typed statistics."""
-        if not self._lean.is_loaded and self._raw.is_loaded:
+        if not self._typed.is_loaded and self._raw.is_loaded:
             # Nothing to read again; what the base was read from may even be gone by now.
             raw = self._raw
-            self._lean = Layers(lambda: lean.conform(raw.reconciled()), raw.paths)
-        return self._lean.reconciled(lean)
+            self._typed = Layers(lambda: typed.conform(raw.reconciled()), raw.paths)
+        return self._typed.reconciled(typed)

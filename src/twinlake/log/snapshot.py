@@ -12,6 +12,7 @@ from dataclasses import astuple
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake._lazy_exports import lazy_module
 from twinlake.actions import (
     Action,
     AddFile,
@@ -25,21 +26,26 @@ from twinlake.actions import (
     decode_whole_commit,
 )
 from twinlake.errors import Code, CorruptTable, StorageError
+from twinlake.log.counters import MAX_TRACKED, Counters, LiveFiles, count_files
 from twinlake.log.names import checksum_key, commit_key
-from twinlake.log.totals import MAX_TRACKED, Counters, LiveFiles, count_files
+from twinlake.log.paths.canonical import CanonicalPaths
+from twinlake.protocol import keys
 from twinlake.storage import decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from twinlake.log.listing import Checkpoint
-    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.log.reconcile import FileState
     from twinlake.schema import Struct
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
+else:
+    pa = lazy_module("pyarrow")
+    pc = lazy_module("pyarrow.compute")
 
 __all__ = ["Counters", "Snapshot", "count_files", "read_commit", "read_commit_info"]
 
@@ -98,8 +104,6 @@ class Snapshot:
     @property
     def paths(self) -> CanonicalPaths:
         """The canonical forms of the paths in this table's log."""
-        from twinlake.log.paths.canonical import CanonicalPaths
-
         return CanonicalPaths.of(self.store.url)
 
     @property
@@ -118,7 +122,7 @@ class Snapshot:
     @property
     def in_commit_timestamp(self) -> int | None:
         """The commit's own time, where the table keeps in-commit timestamps."""
-        if not self.metadata.flag("delta.enableInCommitTimestamps"):
+        if not self.metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS):
             return None
         info = self.commit_info
         return info.in_commit_timestamp if info is not None else None
@@ -225,9 +229,9 @@ class Snapshot:
     def _view(self) -> pa.Table:
         from twinlake.log.file_view import view_files
         from twinlake.log.paths.check import check_paths
-        from twinlake.log.typed_files import LeanFiles
+        from twinlake.log.typed_files import TypedFiles
 
-        files = self.state.lean(LeanFiles(self.metadata))
+        files = self.state.typed(TypedFiles(self.metadata))
         adds = files.adds
         check_paths(adds["path"], canonical=files.canonical)
         with self._lock:
@@ -259,9 +263,6 @@ class Snapshot:
 
     def live_files(self, paths: Iterable[str]) -> dict[str, AddFile]:
         """The live files among ``paths``, which are spelled as the log spells them."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         from twinlake.log.columns import adds_from
         from twinlake.log.stats.parsed import with_json_stats
 
@@ -274,7 +275,7 @@ class Snapshot:
         self, version: int, actions: Sequence[Action], *, modified_ms: int | None = None
     ) -> Snapshot:
         """The snapshot one commit later; costs what the commit holds, not what the table holds."""
-        from twinlake.log.decoding import check_once
+        from twinlake.log.commit_decoder import check_once
         from twinlake.log.reconcile import columns_of_actions
 
         source = commit_key(version)
@@ -342,9 +343,9 @@ class Snapshot:
         if self.state.is_raw_loaded:
             return self.add_files()
         if "_view" in self.__dict__:
-            from twinlake.log.typed_files import LeanFiles
+            from twinlake.log.typed_files import TypedFiles
 
-            return self.state.lean(LeanFiles(self.metadata)).adds
+            return self.state.typed(TypedFiles(self.metadata)).adds
         return None
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import CommitInfo, decode_lines
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
-from twinlake.log.names import Kind, LogFile, commit_key
-from twinlake.protocol import property_value
+from twinlake.log.names import LogFile, LogFileKind, commit_key
+from twinlake.protocol import keys, property_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,15 +169,15 @@ class CommitTimes:
 
 def _enabled_from(snapshot: Snapshot) -> int | None:
     """The first version that states its own time; None if the table has no such."""
-    if not snapshot.metadata.flag("delta.enableInCommitTimestamps"):
+    if not snapshot.metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS):
         return None
-    version = property_value(snapshot.metadata, "delta.inCommitTimestampEnablementVersion")
+    version = property_value(snapshot.metadata, keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION)
     return 0 if version is None else int(version)
 
 
 def contiguous_commits(files: Sequence[LogFile], version: int) -> list[LogFile]:
     """The commits that end with ``version`` without a gap, ascending."""
-    commits = {f.version: f for f in files if f.kind is Kind.COMMIT and f.version <= version}
+    commits = {f.version: f for f in files if f.kind is LogFileKind.COMMIT and f.version <= version}
     found: list[LogFile] = []
     while version in commits:
         found.append(commits[version])

@@ -1,4 +1,4 @@
-"""The lean layout: the files of a table with typed statistics, without their JSON text."""
+"""The typed layout: the files of a table with typed statistics, without their JSON text."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from twinlake.protocol import Metadata
 
-__all__ = ["LeanFiles"]
+__all__ = ["TypedFiles"]
 
 # Enough rows to keep Arrow's threads busy, few enough that a chunk of text is soon gone again.
 _CHUNK_ROWS: Final = 1 << 14
 _KEPT: Final = tuple(name for name in ADD_SCHEMA.names if name != "stats")
 
 
-class LeanFiles:
-    """Makes files lean under the metadata of one version."""
+class TypedFiles:
+    """Makes files typed under the metadata of one version."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.shape = stats_shape(metadata)
@@ -47,7 +47,7 @@ class LeanFiles:
         return pa.Table.from_batches([self.batch(c) for c in _chunks(raw, live)], self.schema)
 
     def conform(self, files: Reconciled) -> Reconciled:
-        """Raw files, or files made lean under an earlier schema, in this layout."""
+        """Raw files, or files typed under an earlier schema, in this layout."""
         if files.adds.schema.equals(self.schema):
             return files
         if "stats" in files.adds.schema.names:
@@ -57,10 +57,10 @@ class LeanFiles:
             adds = pa.Table.from_batches(again, self.schema)
         return Reconciled(adds, files.removes, files.canonical)
 
-    def _again(self, lean: pa.RecordBatch) -> pa.RecordBatch:
-        parsed = conform_stats(lean.column("stats_parsed"), self.shape)
+    def _again(self, typed: pa.RecordBatch) -> pa.RecordBatch:
+        parsed = conform_stats(typed.column("stats_parsed"), self.shape)
         return pa.RecordBatch.from_arrays(
-            [*(lean.column(name) for name in _KEPT), parsed], schema=self.schema
+            [*(typed.column(name) for name in _KEPT), parsed], schema=self.schema
         )
 
 

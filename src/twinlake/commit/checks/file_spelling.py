@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from twinlake.commit.change import Change
     from twinlake.commit.summary import Winner
-    from twinlake.log import Snapshot
-    from twinlake.log.paths.canonical import CanonicalPaths
+    from twinlake.log import CanonicalPaths, Snapshot
 
 __all__ = ["live_spellings", "with_live_spellings", "with_our_spellings"]
 

@@ -1,16 +1,18 @@
-"""What a commit does to the columns of the table, for the rules about schema changes.
+"""Checks of the schema after a commit, and of what the commit changes in it.
 
-A commit that leaves schema, partitioning and column mapping as they are is not asked anything.
+A commit that leaves schema, partitioning and column mapping as they are is not checked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from twinlake.commit.checks.check import CheckFailure
+from twinlake.errors import Code
+from twinlake.protocol import features, keys
 from twinlake.schema import (
-    MAX_COLUMN_ID_KEY,
-    MODE_KEY,
     SchemaChange,
+    schema_change_violations,
     schema_violations,
 )
 
@@ -19,16 +21,44 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Metadata
     from twinlake.commit.change import Change
+    from twinlake.commit.checks.check import Draft
     from twinlake.log import Snapshot
     from twinlake.schema import SchemaViolation
 
-__all__ = ["keeps_files", "new_schema_violations", "schema_change"]
-
-_WIDENING: Final = "delta.enableTypeWidening"
-_WIDENING_FEATURES: Final = ("typeWidening", "typeWidening-preview")
+__all__ = ["keeps_files", "schema_change_rules", "valid_schema"]
 
 
-def schema_change(change: Change) -> SchemaChange | None:
+def valid_schema(draft: Draft) -> Iterator[CheckFailure]:
+    """The schema is valid, or as invalid as it was before."""
+    for found in _new_schema_violations(draft.change):
+        yield CheckFailure(
+            message=str(found),
+            code=Code.SCHEMA_INVALID,
+            delta_class=found.delta_class,
+            path=found.path,
+            fix="Correct the columns named above.",
+        )
+
+
+def schema_change_rules(draft: Draft) -> Iterator[CheckFailure]:
+    """The rules of schema changes hold for the files that stay."""
+    change = _schema_change(draft.change)
+    if change is None or (draft.change.operation.is_replace and not draft.keeps_files):
+        return
+    for found in schema_change_violations(
+        change, keeps_files=draft.keeps_files, waived=draft.waived_rules
+    ):
+        yield CheckFailure(
+            message=str(found),
+            code=Code.SCHEMA_EVOLUTION,
+            delta_class=found.rule.delta_class,
+            path=found.path,
+            rule=found.rule.id,
+            fix=found.rule.fix,
+        )
+
+
+def _schema_change(change: Change) -> SchemaChange | None:
     """The change of the columns; None where there is none, or no table before."""
     after = change.summary.metadata
     if after is None or change.version == 0 or _is_same(change.base.metadata, after):
@@ -41,10 +71,10 @@ def schema_change(change: Change) -> SchemaChange | None:
         new_mode=after.column_mapping_mode,
         old_partitions=before.partition_columns,
         new_partitions=after.partition_columns,
-        old_max_id=_max_id(before) or 0,
-        new_max_id=_max_id(after) or 0,
-        widens=after.flag(_WIDENING),
-        records_widening=any(change.protocol.is_supported(name) for name in _WIDENING_FEATURES),
+        old_max_id=before.max_column_id or 0,
+        new_max_id=after.max_column_id or 0,
+        widens=after.flag(keys.ENABLE_TYPE_WIDENING),
+        records_widening=change.protocol.supports_either(features.TYPE_WIDENING),
     )
 
 
@@ -65,10 +95,10 @@ def keeps_files(change: Change, current: Snapshot) -> bool:
     return gone < current.num_files
 
 
-def new_schema_violations(change: Change) -> Iterator[SchemaViolation]:
+def _new_schema_violations(change: Change) -> Iterator[SchemaViolation]:
     """What is wrong with the schema after the commit and was not before.
 
-    A table that somebody else broke is not locked by it.
+    A table that another writer broke still accepts commits.
     """
     after = change.summary.metadata
     if after is None:
@@ -85,7 +115,7 @@ def _violations(metadata: Metadata) -> Iterator[SchemaViolation]:
         metadata.schema,
         mode=metadata.column_mapping_mode,
         partition_columns=metadata.partition_columns,
-        max_id=_max_id(metadata),
+        max_id=metadata.max_column_id,
     )
 
 
@@ -93,11 +123,8 @@ def _is_same(before: Metadata, after: Metadata) -> bool:
     return (
         before.schema_string == after.schema_string
         and before.partition_columns == after.partition_columns
-        and all(before.get(key) == after.get(key) for key in (MODE_KEY, MAX_COLUMN_ID_KEY))
+        and all(
+            before.get(key) == after.get(key)
+            for key in (keys.COLUMN_MAPPING_MODE, keys.MAX_COLUMN_ID)
+        )
     )
-
-
-def _max_id(metadata: Metadata) -> int | None:
-    """The highest column id that the table gave out; None where it does not say."""
-    text = metadata.get(MAX_COLUMN_ID_KEY)
-    return int(text) if text.isascii() and text.isdigit() else None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.protocol import is_secret
+from twinlake.protocol import features, is_secret, keys
+from twinlake.schema import IDENTITY_HIGH_WATER_MARK_KEY, MAPPING_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ALLOWED_PROPERTIES", "AllowedProperty", "metadata_obstacles"]
 
-_IDENTITY_MARK: Final = "delta.identity.highWaterMark"
 _MAPPING_KEYS: Final = frozenset(
     {
-        "delta.columnMapping.id",
-        "delta.columnMapping.physicalName",
-        "delta.columnMapping.nested.ids",
+        *MAPPING_KEYS,
         "parquet.field.nested.ids",
     }
 )
@@ -60,38 +58,40 @@ def _to_v2(_old: str | None, new: str) -> bool:
 ALLOWED_PROPERTIES: Final[Mapping[str, AllowedProperty]] = {
     entry.key: entry
     for entry in (
-        AllowedProperty(key="delta.enableRowTracking", feature="rowTracking", accepts=_turned_on),
         AllowedProperty(
-            key="delta.rowTracking.materializedRowIdColumnName",
-            feature="rowTracking",
+            key=keys.ENABLE_ROW_TRACKING, feature=features.ROW_TRACKING, accepts=_turned_on
+        ),
+        AllowedProperty(
+            key=keys.MATERIALIZED_ROW_ID,
+            feature=features.ROW_TRACKING,
             accepts=_anything,
         ),
         AllowedProperty(
-            key="delta.rowTracking.materializedRowCommitVersionColumnName",
-            feature="rowTracking",
+            key=keys.MATERIALIZED_ROW_COMMIT_VERSION,
+            feature=features.ROW_TRACKING,
             accepts=_anything,
         ),
         AllowedProperty(
-            key="delta.columnMapping.mode", feature="columnMapping", accepts=_to_name_mode
+            key=keys.COLUMN_MAPPING_MODE, feature=features.COLUMN_MAPPING, accepts=_to_name_mode
+        ),
+        AllowedProperty(key=keys.MAX_COLUMN_ID, feature=features.COLUMN_MAPPING, accepts=_anything),
+        AllowedProperty(
+            key=keys.ENABLE_DELETION_VECTORS, feature=features.DELETION_VECTORS, accepts=_turned_on
+        ),
+        AllowedProperty(key=keys.CHECKPOINT_POLICY, feature=features.V2_CHECKPOINT, accepts=_to_v2),
+        AllowedProperty(
+            key=keys.ENABLE_IN_COMMIT_TIMESTAMPS,
+            feature=features.IN_COMMIT_TIMESTAMP,
+            accepts=_turned_on,
         ),
         AllowedProperty(
-            key="delta.columnMapping.maxColumnId", feature="columnMapping", accepts=_anything
-        ),
-        AllowedProperty(
-            key="delta.enableDeletionVectors", feature="deletionVectors", accepts=_turned_on
-        ),
-        AllowedProperty(key="delta.checkpointPolicy", feature="v2Checkpoint", accepts=_to_v2),
-        AllowedProperty(
-            key="delta.enableInCommitTimestamps", feature="inCommitTimestamp", accepts=_turned_on
-        ),
-        AllowedProperty(
-            key="delta.inCommitTimestampEnablementVersion",
-            feature="inCommitTimestamp",
+            key=keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+            feature=features.IN_COMMIT_TIMESTAMP,
             accepts=_anything,
         ),
         AllowedProperty(
-            key="delta.inCommitTimestampEnablementTimestamp",
-            feature="inCommitTimestamp",
+            key=keys.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+            feature=features.IN_COMMIT_TIMESTAMP,
             accepts=_anything,
         ),
         AllowedProperty(key="io.unitycatalog.tableId", feature=None, accepts=_anything),
@@ -103,7 +103,7 @@ ALLOWED_PROPERTIES: Final[Mapping[str, AllowedProperty]] = {
 def metadata_obstacles(
     before: Metadata, after: Metadata, protocol: Protocol
 ) -> tuple[list[str], bool]:
-    """What in a winner's metadata stands against a rebase, and whether only watermarks moved.
+    """What in a winner's metadata prevents a rebase, and whether only watermarks moved.
 
     ``protocol`` is the one before the winner: a feature that the same commit brings in does not
     count as supported.
@@ -156,7 +156,7 @@ def _schema_obstacles(before: Metadata, after: Metadata) -> tuple[list[str], boo
     old, new = (msgspec.json.decode(m.schema_string) for m in (before, after))
     if old == new:
         return [], False
-    maps = after.get("delta.columnMapping.mode", "none").lower() != "none"
+    maps = after.get(keys.COLUMN_MAPPING_MODE, "none").lower() != "none"
     differences = list(_schema_differences(old, new, maps, ""))
     obstacles = [f"column {path}" for path, allowed in differences if not allowed]
     return obstacles, not obstacles
@@ -197,6 +197,6 @@ def _field_metadata(old: Any, new: Any, maps: bool, path: str) -> Iterator[tuple
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) == new.get(key):
             continue
-        watermark = key == _IDENTITY_MARK and key in new
+        watermark = key == IDENTITY_HIGH_WATER_MARK_KEY and key in new
         mapped = maps and key in _MAPPING_KEYS and key not in old
         yield f"{path} metadata {key} changed", watermark or mapped

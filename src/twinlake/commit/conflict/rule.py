@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit.readset import ReadSet, partition_matches
+from twinlake.commit.read_set import ReadSet, partition_matches
 from twinlake.errors import (
     Code,
     ConcurrentAppendException,

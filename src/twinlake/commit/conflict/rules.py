@@ -26,6 +26,7 @@ from twinlake.commit.conflict.rule import (
 from twinlake.commit.isolation import IsolationLevel
 from twinlake.commit.operation import OperationName
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN, mark_of
+from twinlake.schema import TYPE_CHANGES_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -193,7 +194,7 @@ def _move_type_changes(node: Any, old: int, new: int) -> bool:
     moved = sum(_move_type_changes(child, old, new) for child in children) > 0
     if not isinstance(node, dict):
         return moved
-    for change in node.get("delta.typeChanges") or ():
+    for change in node.get(TYPE_CHANGES_KEY) or ():
         if isinstance(change, dict) and change.get("tableVersion") == old:
             change["tableVersion"] = new
             moved = True
@@ -348,17 +349,17 @@ def follow(
     base: dict[str, Any] = {"version": winner.version}
     notes = []
     for rule in rules:
-        verdict = rule.check(ours, winner, ctx)
-        if verdict is None:
+        result = rule.check(ours, winner, ctx)
+        if result is None:
             continue
-        if isinstance(verdict, Clash):
-            return Refused(rule=rule, clash=verdict, winner=winner, ours=ours)
-        notes.append(f"{rule.id} {verdict.note}")
-        base.update(verdict.base)
-        if verdict.actions is not None:
-            ours = replace(ours, actions=verdict.actions)
-        if verdict.reads is not None:
-            ours = replace(ours, reads=verdict.reads)
+        if isinstance(result, Clash):
+            return Refused(rule=rule, clash=result, winner=winner, ours=ours)
+        notes.append(f"{rule.id} {result.note}")
+        base.update(result.base)
+        if result.actions is not None:
+            ours = replace(ours, actions=result.actions)
+        if result.reads is not None:
+            ours = replace(ours, reads=result.reads)
     moved = replace(ours, base=replace(ours.base, **base))
     return Moved(change=moved, notes=tuple(notes))
 

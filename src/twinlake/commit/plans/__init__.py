@@ -4,15 +4,13 @@ Pure: an engine finds the matching rows and writes the files, a plan decides. Th
 driven by Spark and by the model checker.
 """
 
-from twinlake.commit.plans.figures import live_rows, physical_rows
+from twinlake.commit.plans.file_statistics import total_size
 from twinlake.commit.plans.merge import (
     MergeClause,
     Then,
     When,
     ambiguous_rows,
     check_clauses,
-    first_clause,
-    match_counts,
     only_matched,
     plan_merge,
     refuse_ambiguous,
@@ -82,11 +80,7 @@ __all__ = [
     "Written",
     "ambiguous_rows",
     "check_clauses",
-    "first_clause",
-    "live_rows",
-    "match_counts",
     "only_matched",
-    "physical_rows",
     "plan_delete",
     "plan_delete_files",
     "plan_merge",
@@ -97,5 +91,6 @@ __all__ = [
     "plan_vacuum",
     "positions",
     "refuse_ambiguous",
+    "total_size",
     "touched",
 ]

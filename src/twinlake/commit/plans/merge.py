@@ -17,7 +17,7 @@ from twinlake.errors import Code, UserError, listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from twinlake.commit.readset import ReadSet
+    from twinlake.commit.read_set import ReadSet
 
 __all__ = [
     "MergeClause",
@@ -25,8 +25,6 @@ __all__ = [
     "When",
     "ambiguous_rows",
     "check_clauses",
-    "first_clause",
-    "match_counts",
     "only_matched",
     "plan_merge",
     "refuse_ambiguous",
@@ -99,44 +97,6 @@ def check_clauses(clauses: Sequence[MergeClause]) -> None:
         raise _bad_clauses(problems, unreachable)
 
 
-def first_clause(
-    clauses: Sequence[MergeClause], when: When, holds: Sequence[bool | None]
-) -> int | None:
-    """The clause a row falls to: the first of its kind whose condition is true.
-
-    ``holds`` has the value of each clause's condition on the row, in the order of ``clauses``; null
-    is not true. A clause without a condition holds whatever is given. None: the row stays as it is.
-
-    >>> clauses = [MergeClause(When.MATCHED, Then.DELETE, conditional=True),
-    ...            MergeClause(When.MATCHED, Then.UPDATE)]
-    >>> first_clause(clauses, When.MATCHED, [None, True])
-    1
-    """
-    for index, (clause, held) in enumerate(zip(clauses, holds, strict=True)):
-        if clause.when is when and (not clause.conditional or held is True):
-            return index
-    return None
-
-
-def match_counts(clauses: Sequence[MergeClause], holds: Sequence[bool | None]) -> bool:
-    """Whether a match of a target row counts towards its being ambiguous, as in Delta Spark.
-
-    It does although no clause takes it. Only where all clauses are WHEN MATCHED ones, it does not
-    if it is unknown whether one does. ``holds`` is that of `first_clause`.
-
-    >>> update = MergeClause(When.MATCHED, Then.UPDATE, conditional=True)
-    >>> match_counts([update], [False]), match_counts([update], [None])
-    (True, False)
-    >>> match_counts([update, MergeClause(When.NOT_MATCHED, Then.INSERT)], [None, None])
-    True
-    """
-    if not only_matched(clauses):
-        return True
-    pairs = zip(clauses, holds, strict=True)
-    known = [held if clause.conditional else True for clause, held in pairs]
-    return True in known or None not in known
-
-
 def only_matched(clauses: Sequence[MergeClause]) -> bool:
     """Whether all clauses are WHEN MATCHED ones."""
     return all(clause.when is When.MATCHED for clause in clauses)
@@ -147,9 +107,10 @@ def ambiguous_rows(
 ) -> tuple[Row, ...]:
     """The target rows for which MERGE could not say what becomes of them, sorted.
 
-    ``matches`` counts, for a target row, the source rows that match it (those of which
-    `match_counts`). More than one is ambiguous, except where all a match can do is to delete the
-    row, as being deleted twice is being deleted, and where target rows do not change at all.
+    ``matches`` counts, for a target row, the source rows that match it, also where no clause takes
+    the match. Only where all clauses are WHEN MATCHED ones, Delta Spark leaves out matches of which
+    it is unknown whether a clause takes them. More than one is ambiguous, except where a match can
+    only delete the row, and where target rows do not change at all.
     """
     matched = [clause for clause in clauses if clause.when is When.MATCHED]
     only_deletes = matched == [MergeClause(When.MATCHED, Then.DELETE)]

@@ -1,6 +1,6 @@
 """The values that go into a plan and come out of it.
 
-A plan is made in two turns. First it tells the engine what to do, from which rows of which files
+A plan has two parts. First it says what the engine has to do, from which rows of which files
 matched. Then, given what the engine wrote, it says which actions make up the commit. Nothing here
 reads a file, a clock or a random number.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from twinlake.commit.plans.figures import physical_rows as rows_by_stats
 from twinlake.compat import enabled_compats
 from twinlake.errors import Code, UserError, how_to_set
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from pyroaring import AbstractBitMap64 as Positions
 
     from twinlake.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
-    from twinlake.commit.readset import ReadSet
+    from twinlake.commit.read_set import ReadSet
     from twinlake.protocol import Metadata
 
 __all__ = [
-    "ROW_TRACKING_PRESERVED",
     "ChangeType",
     "Mode",
     "Outcome",
@@ -36,9 +35,6 @@ __all__ = [
     "refuse",
     "touched",
 ]
-
-ROW_TRACKING_PRESERVED = "delta.rowTracking.preserved"
-"""The commit tag that says rows kept their stable ids."""
 
 
 def positions(rows: Iterable[int] = ()) -> Positions:
@@ -87,12 +83,12 @@ class TableRules:
         """The rules of a table."""
         # Such tables may not have them in use; whoever sets the property all the same gets none.
         forbidden = any(compat.version < 3 for compat in enabled_compats(metadata))
-        vectors = metadata.flag("delta.enableDeletionVectors") and not forbidden
+        vectors = metadata.flag(keys.ENABLE_DELETION_VECTORS) and not forbidden
         return TableRules(
             mode=Mode.DELETION_VECTORS if vectors else Mode.COPY_ON_WRITE,
-            change_data=metadata.flag("delta.enableChangeDataFeed"),
-            row_tracking=metadata.flag("delta.enableRowTracking"),
-            append_only=metadata.flag("delta.appendOnly"),
+            change_data=metadata.flag(keys.ENABLE_CHANGE_DATA_FEED),
+            row_tracking=metadata.flag(keys.ENABLE_ROW_TRACKING),
+            append_only=metadata.flag(keys.APPEND_ONLY),
         )
 
     def refuse_row_loss(self, operation: str) -> None:
@@ -102,7 +98,7 @@ class TableRules:
                 Code.APPEND_ONLY,
                 f"{operation} cannot change an append-only table.",
                 why="delta.appendOnly is true, so no row may leave the table.",
-                fix=f"If rows may be changed, run {how_to_set('delta.appendOnly', 'false')} first.",
+                fix=f"If rows may be changed, run {how_to_set(keys.APPEND_ONLY, 'false')} first.",
                 delta_class="DELTA_CANNOT_MODIFY_APPEND_ONLY",
                 fields={"operation": operation},
             )
@@ -170,7 +166,7 @@ def touched(
     >>> touched(add, delete=[0, 2]).kept_count
     1
     """
-    rows = rows_by_stats(add) if physical_rows is None else physical_rows
+    rows = add.num_records if physical_rows is None else physical_rows
     if rows is None:
         raise refuse(
             "The number of rows in a file is not known.",

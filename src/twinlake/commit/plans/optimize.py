@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from twinlake.commit.plans.figures import (
+from twinlake.commit.plans.file_statistics import (
     file_size_metrics,
-    live_rows,
-    physical_rows,
     rendered,
     total,
     total_size,
 )
 from twinlake.commit.plans.model import (
-    ROW_TRACKING_PRESERVED,
     Outcome,
     TableRules,
     refuse,
 )
-from twinlake.commit.readset import ReadSet
+from twinlake.commit.read_set import ReadSet
+from twinlake.commit.row_tracking import PRESERVED_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -40,7 +38,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeOptions:
-    """When a file is worth writing again, and how large the new ones are to be."""
+    """Which files are rewritten, and how large the new ones are to be."""
 
     target_size: int = _GIB
     min_file_size: int | None = None
@@ -48,7 +46,7 @@ class OptimizeOptions:
     max_deleted_ratio: float = 0.05
     """Files of any size are taken when more than this share of their rows is hidden."""
     lone_files: bool = True
-    """Whether a file that finds no other is written again for its hidden rows (Delta 4.4: no)."""
+    """Whether a file that finds no other is rewritten for its deleted rows (Delta 4.4: no)."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -71,8 +69,8 @@ class OptimizeOptions:
     def _too_hollow(self, add: AddFile) -> bool:
         if add.deletion_vector is None:
             return False
-        rows = physical_rows(add)
-        # Without a row count the vector may hide nearly everything: write it again to know.
+        rows = add.num_records
+        # Without a row count the vector may mark nearly every row: only a rewrite tells.
         return not rows or add.deletion_vector.cardinality / rows > self.max_deleted_ratio
 
 
@@ -94,8 +92,8 @@ class Bin:
 
     @property
     def live_rows(self) -> int | None:
-        """Rows the new files must hold; None where statistics do not tell."""
-        return total(live_rows(file) for file in self.files)
+        """Rows the new files must hold; None where statistics do not say."""
+        return total(file.num_live_records for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +123,7 @@ class CompactionPlan:
         removes, adds, problems = [], [], []
         seen = set(old)
         for packed, files in zip(self.bins, written, strict=True):
-            new = [file for file in files if physical_rows(file) != 0]
+            new = [file for file in files if file.num_records != 0]
             problems += _bin_problems(packed, new, seen)
             seen.update(file.path for file in new)
             adds += [msgspec.structs.replace(file, data_change=False) for file in new]
@@ -150,7 +148,7 @@ class CompactionPlan:
             ),
             reads=self.reads,
             changes_data=False,
-            tags={ROW_TRACKING_PRESERVED: "true"} if self.rules.row_tracking else {},
+            tags={PRESERVED_TAG: "true"} if self.rules.row_tracking else {},
         )
 
 
@@ -183,9 +181,9 @@ def plan_reorg_purge(
     stale: Collection[str] = (),
     target_size: int = _GIB,
 ) -> CompactionPlan:
-    """Write every file with hidden rows again, so that they are gone from the current files.
+    """Rewrite every file with a deletion vector, so that deleted rows leave the current files.
 
-    ``stale`` names more files to write again: those whose Parquet still holds dropped columns.
+    ``stale`` names more files to rewrite: those whose Parquet still holds dropped columns.
     """
     seen = _distinct("REORG", files)
     wanted = [f for f in seen if f.deletion_vector is not None or f.path in stale]
@@ -203,7 +201,7 @@ def _compaction(
         operation=operation,
         bins=tuple(bins),
         rules=rules,
-        # Only the files written again matter: an append to the same partition is no conflict.
+        # Only the rewritten files matter: an append to the same partition is no conflict.
         reads=ReadSet(files=frozenset(paths)),
         considered=len(seen),
         skipped=len(seen) - len(paths),
@@ -245,7 +243,7 @@ def _bin_problems(packed: Bin, new: Sequence[AddFile], seen: set[str]) -> list[s
         if _partition(file) != _partition(packed.files[0]):
             found.append(f"{file.path}: it is not in the partition of the files it replaces")
         taken.add(file.path)
-    expected, rows = packed.live_rows, total(physical_rows(file) for file in new)
+    expected, rows = packed.live_rows, total(file.num_records for file in new)
     if expected is not None and rows is not None and expected != rows:
         found.append(
             f"{packed.files[0].path} and the rest of its bin have {expected} rows, "

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from twinlake.commit.plans.figures import rendered, total_size
+from twinlake.commit.plans.file_statistics import rendered, total_size
 from twinlake.commit.plans.model import Outcome, refuse
-from twinlake.commit.readset import ReadSet
+from twinlake.commit.read_set import ReadSet
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class RestorePlan:
             raise UserError(
                 Code.STORAGE_NOT_FOUND,
                 f"The version cannot be restored: {len(gone)} of its files are gone.",
-                why="VACUUM or somebody else deleted " + ", ".join(gone[:10]) + ".",
+                why="VACUUM or another process deleted " + ", ".join(gone[:10]) + ".",
                 fix="Restore a later version, or bring the files back first.",
                 fields={"missing": gone},
             )

@@ -4,7 +4,7 @@ For every touched file there is one step:
 
 * no live row stays as it is: the file is dropped whole, without reading it again;
 * the table has deletion vectors: the file stays, and a vector hides the rows;
-* else the file is written again without them.
+* else the file is rewritten without them.
 
 Updated rows go to new files in all three cases.
 """
@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from twinlake.commit.plans.figures import (
-    live_rows,
+from twinlake.commit.plans.file_statistics import (
     loosened_stats,
-    physical_rows,
     rendered,
     total,
     total_size,
 )
 from twinlake.commit.plans.model import (
-    ROW_TRACKING_PRESERVED,
     ChangeType,
     Mode,
     Outcome,
@@ -35,6 +32,7 @@ from twinlake.commit.plans.model import (
     Written,
     refuse,
 )
+from twinlake.commit.row_tracking import PRESERVED_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from pyroaring import AbstractBitMap64 as Positions
 
     from twinlake.actions import AddCDCFile, AddFile, RemoveFile
-    from twinlake.commit.readset import ReadSet
+    from twinlake.commit.read_set import ReadSet
 
 __all__ = [
     "ChangeRows",
@@ -75,7 +73,7 @@ class WriteDeletionVector:
 
 @dataclass(frozen=True, slots=True)
 class RewriteFile:
-    """Write the rows at these positions again, unchanged, to new files."""
+    """Copy the rows at these positions, unchanged, to new files."""
 
     file: TouchedFile
     keep: Positions
@@ -116,7 +114,7 @@ class RowPlan:
 
     @property
     def copied_rows(self) -> int:
-        """Rows that are written again unchanged."""
+        """Rows that are copied unchanged."""
         return sum(len(step.keep) for step in self.steps if isinstance(step, RewriteFile))
 
     @property
@@ -186,7 +184,7 @@ class RowPlan:
             changes=tuple(sorted(changes, key=_by_path)),
             metrics=rendered({**_METRICS[self.operation](tally), **self.extra_metrics}),
             reads=self.reads,
-            tags={ROW_TRACKING_PRESERVED: "true"} if self.rules.row_tracking else {},
+            tags={PRESERVED_TAG: "true"} if self.rules.row_tracking else {},
         )
 
     def _problems(self, files: tuple[AddFile, ...], written: Written) -> list[str]:
@@ -199,7 +197,7 @@ class RowPlan:
             if file.deletion_vector is not None:
                 found.append(f"{file.path}: a new file has a deletion vector")
             seen.add(file.path)
-        rows = total(physical_rows(file) for file in files)
+        rows = total(file.num_records for file in files)
         if rows is not None and rows != self.output_rows:
             found.append(f"the new files hold {rows} rows, the plan has {self.output_rows}")
         if not files and self.output_rows:
@@ -242,7 +240,7 @@ def plan_delete_files(
                 "numRemovedBytes": total_size(gone),
                 "numAddedFiles": 0,
                 "numAddedBytes": 0,
-                "numDeletedRows": total(live_rows(file) for file in gone),
+                "numDeletedRows": total(file.num_live_records for file in gone),
                 "numCopiedRows": 0,
                 "numDeletionVectorsAdded": 0,
                 "numDeletionVectorsRemoved": _with_vectors(gone),
@@ -251,7 +249,7 @@ def plan_delete_files(
             }
         ),
         reads=reads.with_files(file.path for file in gone),
-        tags={ROW_TRACKING_PRESERVED: "true"} if rules.row_tracking else {},
+        tags={PRESERVED_TAG: "true"} if rules.row_tracking else {},
     )
 
 
@@ -316,7 +314,7 @@ def _vector_problems(steps: Iterable[Step], written: Written) -> Iterable[str]:
     for path in sorted(wanted.keys() - written.vectors.keys()):
         yield f"{path}: its deletion vector is missing"
     for path in sorted(written.vectors.keys() - wanted.keys()):
-        yield f"{path}: a deletion vector nobody asked for"
+        yield f"{path}: an unexpected deletion vector"
     for path in sorted(wanted.keys() & written.vectors.keys()):
         vector, step = written.vectors[path], wanted[path]
         if vector.cardinality != len(step.positions):
@@ -330,7 +328,7 @@ def _vector_problems(steps: Iterable[Step], written: Written) -> Iterable[str]:
 
 
 def _non_empty(files: Iterable[AddFile]) -> tuple[AddFile, ...]:
-    return tuple(file for file in files if physical_rows(file) != 0)
+    return tuple(file for file in files if file.num_records != 0)
 
 
 def _repeated(paths: Iterable[str]) -> list[str]:

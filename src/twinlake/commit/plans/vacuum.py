@@ -1,4 +1,4 @@
-"""VACUUM: which files of the table's folder nobody can need any more.
+"""VACUUM: which files of the table's folder no retained version needs.
 
 The rule errs on one side only. A file goes when no version within the retention can name it, it is
 old enough to be no other writer's work in progress, and it is in a place that belongs to data. In
@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from urllib.parse import unquote
 
 from twinlake.actions import DeletionVectorDescriptor
-from twinlake.commit.plans.figures import rendered
+from twinlake.commit.plans.file_statistics import rendered
 from twinlake.errors import Code, UserError
 
 __all__ = [
@@ -117,7 +117,7 @@ class VacuumRules:
     """Go below the table's own retention."""
 
     def check(self) -> None:
-        """Refuse a retention that would take files from versions that are still promised."""
+        """Refuse a retention that deletes files of versions within the table's retention."""
         if self.retention_ms < 0:
             raise UserError(
                 Code.INVALID_ARGUMENT,
@@ -130,7 +130,7 @@ class VacuumRules:
             hours = self.tombstone_retention_ms / 3_600_000
             raise UserError(
                 Code.INVALID_ARGUMENT,
-                "VACUUM was asked to keep files for less time than the table promises.",
+                "VACUUM cannot keep files for less time than the table's retention.",
                 why=f"The table keeps removed files for {hours:g} hours "
                 "(delta.deletedFileRetentionDuration); readers and writers that started within "
                 "them may still need the files.",
@@ -231,7 +231,7 @@ class _Place:
     reserved: frozenset[str]
     partition_prefixes: tuple[str, ...]
     other_tables: frozenset[str]
-    judged: dict[str, bool] = field(default_factory=lambda: {"": True})
+    decided: dict[str, bool] = field(default_factory=lambda: {"": True})
     """Folders by whether they belong to the data: a table has many files in few folders."""
 
     @staticmethod
@@ -254,19 +254,19 @@ class _Place:
         return self.is_folder(folder) and (bool(folder) or name not in self.reserved)
 
     def is_folder(self, folder: str) -> bool:
-        verdict = self.judged.get(folder)
-        if verdict is None and folder.startswith(STAGING_PREFIX):
-            verdict = self.judged[folder] = True
-        if verdict is None:
+        decision = self.decided.get(folder)
+        if decision is None and folder.startswith(STAGING_PREFIX):
+            decision = self.decided[folder] = True
+        if decision is None:
             above, _, name = folder.rpartition("/")
-            verdict = self.judged[folder] = (
+            decision = self.decided[folder] = (
                 not folder.startswith("/")
                 and self.is_folder(above)
                 and self._may_be_named(name)
                 and folder not in self.reserved
                 and folder not in self.other_tables
             )
-        return verdict
+        return decision
 
     def folders_of(self, keys: Iterable[str]) -> set[str]:
         """The folders of the data above these keys, without the root."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from twinlake.log.checkpoint.reader import ADD_FIELDS, DV_FIELDS, REMOVE_FIELDS
 from twinlake.log.columns import ADD_SCHEMA, DV_TYPE, REMOVE_SCHEMA
 from twinlake.log.file_view import partition_values, stats_shape
-from twinlake.protocol import property_value
+from twinlake.protocol import keys, property_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -91,8 +91,8 @@ class StatsLayout:
     def of(metadata: Metadata) -> StatsLayout:
         """What the table asks for; both by default, as Delta Spark does, so that scans are fast."""
         return StatsLayout(
-            bool(property_value(metadata, "delta.checkpoint.writeStatsAsJson")),
-            bool(property_value(metadata, "delta.checkpoint.writeStatsAsStruct")),
+            bool(property_value(metadata, keys.CHECKPOINT_WRITE_STATS_AS_JSON)),
+            bool(property_value(metadata, keys.CHECKPOINT_WRITE_STATS_AS_STRUCT)),
         )
 
 

@@ -27,7 +27,7 @@ from twinlake.actions import (
 )
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
 from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
-from twinlake.log.decoding import decode_commit
+from twinlake.log.commit_decoder import decode_commit
 from twinlake.log.footer.thrift import column_chunks
 from twinlake.log.names import SIDECAR_FOLDER
 from twinlake.log.paths.canonical import CanonicalPaths
@@ -113,14 +113,14 @@ def read_files(
     checkpoint: Checkpoint,
     state: CheckpointState,
     *,
-    lean: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    typed: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> Reconciled:
     """The file actions of a checkpoint, from its own files or its sidecars.
 
-    ``lean`` is applied to every batch of adds as it is read, so that what it drops is never held
+    ``typed`` is applied to every batch of adds as it is read, so that what it drops is never held
     for the whole table.
     """
-    make = lean or (lambda batch: batch)
+    make = typed or (lambda batch: batch)
     adds = [make(batch) for batch in state.adds]
     removes = list(state.removes)
     keys = [sidecar_key(sidecar.path) for sidecar in state.sidecars]
@@ -128,7 +128,7 @@ def read_files(
         with _explained(key), open_parquet(store, key) as parquet:
             filled = _filled(parquet)
             if "add" in filled:
-                wanted = _leaves(parquet, "add", ADD_FIELDS, skip_text=lean is not None)
+                wanted = _leaves(parquet, "add", ADD_FIELDS, skip_text=typed is not None)
                 for rows, present in _rows_with(parquet, "add", wanted):
                     batch = make(_add_columns(rows, present))
                     # Last, when the text of the statistics is gone: filtering copies what it keeps.

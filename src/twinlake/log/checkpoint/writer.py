@@ -40,7 +40,7 @@ from twinlake.log.names import (
     uuid_checkpoint_key,
 )
 from twinlake.log.stats.parsed import with_json_stats
-from twinlake.protocol import property_value
+from twinlake.protocol import features, keys, property_value
 from twinlake.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckpointKind", "checkpoint_kind", "live_transactions", "write_checkpoint"]
 
-_V2: Final = "v2Checkpoint"
 _OTHER_SPLITS: Final = 8
 
 
@@ -72,8 +71,8 @@ class CheckpointKind(Enum):
 
 def checkpoint_kind(snapshot: Snapshot) -> CheckpointKind:
     """The kind the table asks for."""
-    wants_v2 = property_value(snapshot.metadata, "delta.checkpointPolicy") == "v2"
-    if wants_v2 and snapshot.protocol.is_supported(_V2):
+    wants_v2 = property_value(snapshot.metadata, keys.CHECKPOINT_POLICY) == "v2"
+    if wants_v2 and snapshot.protocol.is_supported(features.V2_CHECKPOINT):
         return CheckpointKind.V2_PARQUET
     return CheckpointKind.CLASSIC
 
@@ -118,12 +117,13 @@ def write_checkpoint(
 def _check_request(
     snapshot: Snapshot, kind: CheckpointKind, parts: int | None, sidecars: int
 ) -> None:
-    v2 = snapshot.protocol.is_supported(_V2)
+    name = features.V2_CHECKPOINT
+    v2 = snapshot.protocol.is_supported(name)
     problems = {
-        f"{kind.value} checkpoints need the feature {_V2}, which the table lacks": (
+        f"{kind.value} checkpoints need the feature {name}, which the table lacks": (
             kind.is_v2 and not v2
         ),
-        f"multi-part checkpoints are not allowed on a table with the feature {_V2}": (
+        f"multi-part checkpoints are not allowed on a table with the feature {name}": (
             kind is CheckpointKind.MULTIPART and v2
         ),
         "parts must be at least 1 and belong to multi-part checkpoints": (
@@ -192,7 +192,7 @@ def _content(snapshot: Snapshot, now_ms: int) -> _Content:
 
 def live_transactions(snapshot: Snapshot, now_ms: int) -> list[SetTransaction]:
     """The application versions that are not expired; without a time they never are."""
-    retention = property_value(snapshot.metadata, "delta.setTransactionRetentionDuration")
+    retention = property_value(snapshot.metadata, keys.SET_TRANSACTION_RETENTION_DURATION)
     return [
         t
         for t in snapshot.set_transactions.values()
@@ -201,7 +201,7 @@ def live_transactions(snapshot: Snapshot, now_ms: int) -> list[SetTransaction]:
 
 
 def _unexpired(snapshot: Snapshot, now_ms: int) -> pa.Table:
-    retention = property_value(snapshot.metadata, "delta.deletedFileRetentionDuration")
+    retention = property_value(snapshot.metadata, keys.DELETED_FILE_RETENTION_DURATION)
     removes = snapshot.tombstones()
     deleted_at = pc.fill_null(removes["deletion_timestamp"], 0)
     return removes.filter(pc.greater(deleted_at, now_ms - retention))

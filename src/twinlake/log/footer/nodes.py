@@ -3,7 +3,7 @@
 A check of a table looks at every live file, so this reads little (one range of a file) and decodes
 less: it stops before the row groups, unless a file has values of Spark's legacy calendar or bounds
 of columns are asked for, and a schema section that it met before, byte for byte, is not decoded
-again. What is wrong with a file is told, never raised; only a store that fails raises.
+again. What is wrong with a file is reported, never raised; only a store that fails raises.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.log.footer.thrift import footer_bytes, level_histograms
 from twinlake.log.stats.batch import BatchStats, Bounds
-from twinlake.log.stats.bound import Kind, kind_of, lower, upper
+from twinlake.log.stats.bound import BoundKind, kind_of, lower, upper
 from twinlake.log.stats.columns import StatsColumn, StatsColumns
 from twinlake.schema import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
 from twinlake.storage import OS_ERRORS, OnDisk, os_error
@@ -220,7 +220,9 @@ class _Reading:
             members = node.members
         return node
 
-    def _chunks(self, index: int, about: Any, kind: Kind | None) -> tuple[int | None, Any, Any]:
+    def _chunks(
+        self, index: int, about: Any, kind: BoundKind | None
+    ) -> tuple[int | None, Any, Any]:
         """Nulls, least and greatest raw value over all row groups, each None if one has none."""
         nulls: int | None = 0
         low = high = None

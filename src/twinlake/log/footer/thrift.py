@@ -1,8 +1,8 @@
 """What a Parquet footer says, read by ourselves: its bytes, its fields, its column chunks.
 
-pyarrow can tell too, but its accessors end the whole process (a C++ exception nobody catches) when
-the footer of a damaged file makes no sense. The footer is Thrift in the compact protocol, of which
-this reads any struct into plain values; damage is a ``ValueError``.
+pyarrow reads them too, but some damaged footers end the whole process there, by a C++ exception
+that nobody catches (ADR 0027). The footer is Thrift in the compact protocol, of which this reads
+any struct into plain values; damage is a ``ValueError``.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _LOWER_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 # What ``encode_path`` leaves as it is, and the escapes it makes.
 _SAFE: Final = r"[A-Za-z0-9\-_.!~*'()@&=+$,;/]"
 _ESCAPES: Final = "|".join(
-    f"{n:02X}" for n in range(1, 128) if encode_path(f"x/{chr(n)}")[2] == "%"
+    re.findall("%([0-9A-F]{2})", encode_path("".join(map(chr, range(1, 128)))))
 )
 _IS_ENCODED: Final = re.compile(rf"{_SAFE}*(?:%(?:{_ESCAPES}){_SAFE}*)*").fullmatch
 _ENCODED: Final = rf"^{_SAFE}*(%({_ESCAPES}){_SAFE}*)*$"

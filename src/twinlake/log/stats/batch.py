@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from twinlake._lazy_exports import lazy_module
 from twinlake.log.stats.bound import lower, upper
 from twinlake.schema import DOUBLE, FLOAT, STRING
 
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from twinlake.log.stats.columns import StatsColumn, StatsColumns
     from twinlake.schema import ColumnPath
+else:
+    pa = lazy_module("pyarrow")
+    pc = lazy_module("pyarrow.compute")
 
 __all__ = ["BatchStats", "Bounds"]
 
@@ -60,8 +65,6 @@ class BatchStats:
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take in rows that are written to the file."""
-        import pyarrow as pa
-
         if isinstance(batch, pa.Table):
             for part in batch.to_batches():
                 self.update(part)
@@ -89,9 +92,6 @@ def _measure_of(column: StatsColumn) -> Callable[[pa.Array], Bounds]:
 
 
 def _at(batch: pa.RecordBatch, path: ColumnPath) -> pa.Array | None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     index = batch.schema.get_field_index(path[0])
     if index < 0:
         return None
@@ -106,9 +106,6 @@ def _at(batch: pa.RecordBatch, path: ColumnPath) -> pa.Array | None:
 
 
 def _strings(array: pa.Array) -> Bounds:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_binary(array.type):
         array = array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
         array = array.cast(pa.large_binary())
@@ -117,8 +114,6 @@ def _strings(array: pa.Array) -> Bounds:
 
 
 def _floats(array: pa.Array) -> Bounds:
-    import pyarrow.compute as pc
-
     found = pc.min_max(array)
     low, high = found["min"].as_py(), found["max"].as_py()
     if pc.any(pc.is_nan(array)).as_py():

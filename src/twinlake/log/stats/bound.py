@@ -22,7 +22,7 @@ from twinlake.schema import DataType, Decimal, Primitive
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Kind", "kind_of", "lower", "upper"]
+__all__ = ["BoundKind", "kind_of", "lower", "upper"]
 
 _GREATEST: Final = "\U0010ffff"
 _LAST_ASCII: Final = "\x7f"
@@ -34,7 +34,7 @@ _PER_MS: Final = {"microseconds": 1_000, "milliseconds": 1, "nanoseconds": 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BoundKind:
     """What to do with the bounds of one Delta type."""
 
     accepts: Callable[[str, str], bool]
@@ -45,7 +45,7 @@ class Kind:
     """Raw value into something that compares as the values do, where the raw one does not."""
 
 
-def kind_of(kind: DataType) -> Kind | None:
+def kind_of(kind: DataType) -> BoundKind | None:
     """What to do with the bounds of the type; None if it has none."""
     match kind:
         case Primitive(name):
@@ -195,7 +195,7 @@ def _timestamp_ntz(raw: int, _upper: bool, _length: int, logical: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _decimal_kind(precision: int, scale: int) -> Kind:
+def _decimal_kind(precision: int, scale: int) -> BoundKind:
     def accepts(found: str, logical: str) -> bool:
         facts = _logical(logical)
         return (
@@ -210,7 +210,7 @@ def _decimal_kind(precision: int, scale: int) -> Kind:
             return None
         return decimal.Decimal((int(raw < 0), tuple(map(int, digits)), -scale))
 
-    return Kind(accepts, render, _unscaled)
+    return BoundKind(accepts, render, _unscaled)
 
 
 def _unscaled(raw: int | bytes) -> int:
@@ -218,14 +218,14 @@ def _unscaled(raw: int | bytes) -> int:
 
 
 _KINDS: Final = {
-    "byte": Kind(_integers("INT32"), _plain),
-    "short": Kind(_integers("INT32"), _plain),
-    "integer": Kind(_integers("INT32"), _plain),
-    "long": Kind(_integers("INT32", "INT64"), _plain),
-    "float": Kind(_exactly("FLOAT", "None"), _float),
-    "double": Kind(_exactly("DOUBLE", "None"), _double),
-    "string": Kind(_exactly("BYTE_ARRAY", "String"), _string),
-    "date": Kind(_exactly("INT32", "Date"), _date),
-    "timestamp": Kind(_timestamps(True), _timestamp),
-    "timestamp_ntz": Kind(_timestamps(False), _timestamp_ntz),
+    "byte": BoundKind(_integers("INT32"), _plain),
+    "short": BoundKind(_integers("INT32"), _plain),
+    "integer": BoundKind(_integers("INT32"), _plain),
+    "long": BoundKind(_integers("INT32", "INT64"), _plain),
+    "float": BoundKind(_exactly("FLOAT", "None"), _float),
+    "double": BoundKind(_exactly("DOUBLE", "None"), _double),
+    "string": BoundKind(_exactly("BYTE_ARRAY", "String"), _string),
+    "date": BoundKind(_exactly("INT32", "Date"), _date),
+    "timestamp": BoundKind(_timestamps(True), _timestamp),
+    "timestamp_ntz": BoundKind(_timestamps(False), _timestamp_ntz),
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import UserError
-from twinlake.protocol import property_value
+from twinlake.protocol import features, keys, property_value
 from twinlake.schema import (
     COLLATIONS_KEY,
     VARIANT,
@@ -38,8 +38,6 @@ __all__ = ["PREFIX_LENGTH", "StatsColumn", "StatsColumns"]
 #: How many characters of a string a bound keeps.
 PREFIX_LENGTH: Final = 32
 
-_NUMBER_KEY: Final = "delta.dataSkippingNumIndexedCols"
-_NAMES_KEY: Final = "delta.dataSkippingStatsColumns"
 _LISTED: Final = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
 _ORDERED: Final = frozenset(
     {
@@ -109,7 +107,7 @@ class StatsColumns:
         if named is not None:
             chosen = {column.path for logical, column in leaves if _is_below(logical, named)}
         else:
-            limit = property_value(metadata, _NUMBER_KEY)
+            limit = property_value(metadata, keys.DATA_SKIPPING_NUM_INDEXED_COLS)
             kept = leaves if limit < 0 else leaves[:limit]
             chosen = {column.path for _, column in kept}
         for _, column in leaves:
@@ -118,7 +116,8 @@ class StatsColumns:
         return cls(
             columns=tuple(column for _, column in leaves if column.path in chosen),
             prefix_length=prefix_length,
-            states_tightness=protocol is not None and protocol.is_supported("deletionVectors"),
+            states_tightness=protocol is not None
+            and protocol.is_supported(features.DELETION_VECTORS),
             by_id=mode is ColumnMappingMode.ID,
         )
 
@@ -148,7 +147,7 @@ def _is_ordered(field: StructField) -> bool:
 
 def _named(metadata: Metadata) -> tuple[ColumnPath, ...] | None:
     """The logical paths the table names, folded, or None if it names none."""
-    text = metadata.configuration.get(_NAMES_KEY)
+    text = metadata.configuration.get(keys.DATA_SKIPPING_STATS_COLUMNS)
     if text is None:
         return None
     paths = []

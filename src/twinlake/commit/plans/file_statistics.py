@@ -1,4 +1,4 @@
-"""Row counts out of a file's statistics, and figures in the form the log keeps them.
+"""Statistics of files whose rows change, and metrics in the form the log keeps them.
 
 Statistics are edited without reading the values in them: a decimal that went through a float
 would no longer be a bound of its column.
@@ -17,42 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "file_size_metrics",
-    "live_rows",
     "loosened_stats",
-    "physical_rows",
     "rendered",
     "total",
     "total_size",
 ]
 
 _RAW_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_INTEGER = msgspec.json.Decoder(int)
-
-
-def physical_rows(add: AddFile) -> int | None:
-    """The rows the file holds, hidden ones included; None where its statistics do not say.
-
-    >>> from twinlake.actions import AddFile
-    >>> physical_rows(AddFile(path="a", partition_values={}, size=1, modification_time=0,
-    ...                       data_change=True, stats='{"numRecords":3}'))
-    3
-    """
-    count = _parts(add.stats).get("numRecords")
-    if count is None:
-        return None
-    try:
-        rows = _INTEGER.decode(count)
-    except msgspec.DecodeError:
-        return None
-    return rows if rows >= 0 else None
-
-
-def live_rows(add: AddFile) -> int | None:
-    """The rows a reader sees: the physical ones less those the deletion vector hides."""
-    rows = physical_rows(add)
-    if rows is None or add.deletion_vector is None:
-        return rows
-    return rows - add.deletion_vector.cardinality
 
 
 def loosened_stats(stats: str | None, rows: int) -> str:

@@ -6,15 +6,19 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from twinlake._lazy_exports import lazy_module
 from twinlake.actions import AddFile, RemoveFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from twinlake.actions import Action
     from twinlake.log.paths.canonical import CanonicalPaths
+else:
+    pc = lazy_module("pyarrow.compute")
 
 __all__ = ["MAX_TRACKED", "Counters", "LiveFiles", "count_files"]
 
@@ -95,9 +99,7 @@ class LiveFiles:
 
     @staticmethod
     def of(adds: pa.Table, paths: CanonicalPaths) -> LiveFiles:
-        """Of files in the raw or the lean layout."""
-        import pyarrow.compute as pc
-
+        """Of files in the raw or the typed layout."""
         from twinlake.log.columns import file_keys
 
         cardinality = pc.struct_field(adds["deletion_vector"], "cardinality").to_pylist()
@@ -148,8 +150,6 @@ def _count(totals: list[int], file: tuple[int, int | None] | None, sign: int) ->
 
 def count_files(raw: pa.Table) -> Counters:
     """The totals of files in either layout."""
-    import pyarrow.compute as pc
-
     cardinality = pc.struct_field(raw["deletion_vector"], "cardinality")
     return Counters(
         num_files=len(raw),

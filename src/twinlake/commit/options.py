@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from typing import TYPE_CHECKING
 
-from twinlake.commit.checks.registry import CHECKS, CommitCheck
+from twinlake.commit.checks.registry import CHECKS
 from twinlake.commit.conflict.rule import ConflictRule, Context
 from twinlake.commit.conflict.rules import RULES
 from twinlake.errors import UnsupportedFeature
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, Protocol
     from twinlake.commit.change import Change
+    from twinlake.commit.checks.check import CommitCheck
     from twinlake.commit.hooks import HookWarning
     from twinlake.commit.isolation import IsolationLevel
     from twinlake.commit.summary import Winner
@@ -74,10 +75,10 @@ class CommitOptions:
     trusted_files: bool = False
     """Whether the added files were written by our own writers for this very commit.
 
-    Otherwise their footers are read where the table makes promises about Iceberg.
+    Otherwise their footers are read where the table has a compat feature.
     """
     waived_rules: frozenset[str] = frozenset()
-    """Rules about schema changes that are not asked: the operation knows that its files fit."""
+    """Rules of schema changes and of compat features that the operation answers for."""
     rules: tuple[ConflictRule, ...] = RULES
     context: Context = field(default_factory=client_context)
     max_attempts: int = 10_000

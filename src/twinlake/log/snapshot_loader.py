@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import CommitInfo, Metadata, Protocol, decode_whole_commit
 from twinlake.errors import Code, CorruptTable, StorageError, TwinlakeError
+from twinlake.log.counters import Counters, LiveFiles
 from twinlake.log.listing import LogSegment, find_segment
-from twinlake.log.names import LOG_FOLDER, Kind, LogFile, commit_key, parse_log_file
+from twinlake.log.names import LOG_FOLDER, LogFile, LogFileKind, commit_key, parse_log_file
+from twinlake.log.paths.canonical import CanonicalPaths
 from twinlake.log.snapshot import Snapshot, check_complete
-from twinlake.log.totals import Counters, LiveFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from twinlake.actions import Action, DomainMetadata, SetTransaction
     from twinlake.log.checkpoint.reader import CheckpointState
-    from twinlake.log.decoding import CommitColumns
+    from twinlake.log.commit_decoder import CommitColumns
     from twinlake.log.reconcile import FileState, Reconciled
     from twinlake.storage import Store
 
 __all__ = ["SnapshotCache", "first_snapshot", "has_table", "load_snapshot", "update_snapshot"]
 
 _LOGGER: Final = logging.getLogger("twinlake.log")
-_TABLE_KINDS: Final = frozenset({Kind.COMMIT, Kind.CLASSIC, Kind.MULTIPART, Kind.UUID})
+_TABLE_KINDS: Final = frozenset(
+    {LogFileKind.COMMIT, LogFileKind.CLASSIC, LogFileKind.MULTIPART, LogFileKind.UUID}
+)
 
 
 def load_snapshot(store: Store, version: int | None = None) -> Snapshot:
@@ -108,13 +111,13 @@ def _state(
     if checkpoint is None:
         return FileState.of(Reconciled.empty, Reconciled.empty, store.url, commits)
 
-    def load(*, lean: bool) -> Reconciled:
+    def load(*, typed: bool) -> Reconciled:
         from twinlake.log.checkpoint.reader import read_files
-        from twinlake.log.typed_files import LeanFiles
+        from twinlake.log.typed_files import TypedFiles
 
-        make = LeanFiles(metadata).batch if lean else None
+        make = TypedFiles(metadata).batch if typed else None
         try:
-            return read_files(store, checkpoint, base, lean=make)
+            return read_files(store, checkpoint, base, typed=make)
         except CorruptTable as error:
             damaged = frozenset(file.key for file in checkpoint.files)
             try:
@@ -128,12 +131,12 @@ def _state(
             )
             return older.state.raw()
 
-    return FileState.of(lambda: load(lean=False), lambda: load(lean=True), store.url, commits)
+    return FileState.of(lambda: load(typed=False), lambda: load(typed=True), store.url, commits)
 
 
 def _commits(store: Store, segment: LogSegment) -> Iterator[CommitColumns]:
     """The commits after the checkpoint, a compaction file in place of a run of them."""
-    from twinlake.log.decoding import decode_commit
+    from twinlake.log.commit_decoder import decode_commit
 
     best: dict[int, LogFile] = {}
     for item in segment.compactions:
@@ -160,8 +163,7 @@ def _read_compaction(store: Store, file: LogFile) -> CommitColumns | None:
     import pyarrow as pa
 
     from twinlake.log.columns import ADD_SCHEMA, REMOVE_SCHEMA
-    from twinlake.log.decoding import decode_commit
-    from twinlake.log.paths.canonical import CanonicalPaths
+    from twinlake.log.commit_decoder import decode_commit
     from twinlake.log.reconcile import check_reconciled
 
     try:
@@ -214,7 +216,6 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
 
 def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
     """The snapshot of version 0 from its own commit; nothing is read."""
-    from twinlake.log.paths.canonical import CanonicalPaths
     from twinlake.log.reconcile import FileState, Reconciled
 
     protocol, metadata = check_complete(

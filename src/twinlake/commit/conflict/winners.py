@@ -1,4 +1,4 @@
-"""Whether the version a transaction stands on is still part of the table.
+"""The commits that a transaction lost to, and whether its base version is still in the log.
 
 A snapshot is a value and may be older than a cleanup of the log or than the table itself. The
 version after it then looks free although the table went on long ago, or is another one.
@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twinlake.actions import decode_whole_commit
+from twinlake.commit.summary import Winner
 from twinlake.errors import Code, ConcurrentWriteException, StorageError, UserError
 from twinlake.log import commit_key, load_snapshot
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
-    from twinlake.log import Snapshot
+    from collections.abc import Iterator
 
-__all__ = ["missed_winner"]
+    from twinlake.commit.change import Change
+    from twinlake.log import Snapshot
+    from twinlake.storage import Store
+
+__all__ = ["missed_winner", "read_winners"]
 
 
 def missed_winner(held: Snapshot, operation: str) -> bytes | None:
@@ -41,7 +48,7 @@ def missed_winner(held: Snapshot, operation: str) -> bytes | None:
         )
     if store.head(commit_key(held.version)) is None:
         if fresh.version == held.version:
-            # A checkpoint alone stands for the version; the next one is free indeed.
+            # Only a checkpoint of the version is left; the next version is free.
             return None
         if fresh.version > held.version:
             try:
@@ -76,3 +83,29 @@ def _latest(held: Snapshot) -> Snapshot:
             delta_class="DELTA_TABLE_NOT_FOUND",
             fields={"store": held.store.url, "version": held.version},
         ) from error
+
+
+def read_winners(store: Store, change: Change, data: bytes) -> Iterator[Winner]:
+    """Every commit from the version we wanted, whose body is ``data``, to the newest.
+
+    Read one by one by name: a listing may be stale, a name that is there cannot be.
+    """
+    version = change.version
+    turns_on = change.metadata.flag(
+        keys.ENABLE_IN_COMMIT_TIMESTAMPS
+    ) and not change.base.metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS)
+    while True:
+        key = commit_key(version)
+        meta = store.head(key) if turns_on else None
+        yield Winner(
+            version=version,
+            actions=decode_whole_commit(data, source=key),
+            modified_ms=None if meta is None else meta.modified_ms,
+        )
+        version += 1
+        try:
+            data = store.read(commit_key(version))
+        except StorageError as error:
+            if error.code is Code.STORAGE_NOT_FOUND:
+                return
+            raise
