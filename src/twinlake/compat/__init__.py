@@ -1,5 +1,6 @@
 """IcebergCompat and IcebergWriterCompat: rules, reports, fixes. Pure."""
 
+from twinlake.compat.column_mapping import with_column_mapping, with_mapping_of
 from twinlake.compat.compat_feature import (
     COMPATS,
     VERSION_TAG,
@@ -9,26 +10,24 @@ from twinlake.compat.compat_feature import (
 )
 from twinlake.compat.enablement import (
     COMPAT_KEYS,
-    UNIFORM_KEY,
-    completed,
+    has_compat_keys,
     is_uniform,
-    makes_promises,
-    names_by_id,
-    needs_nested_ids,
-    refuse_bare_uniform,
+    require_compat_for_uniform,
+    with_compat_properties,
 )
-from twinlake.compat.evaluation import judge, refusal, rules_of
-from twinlake.compat.registry.all_rules import NOT_RULES, RULES
-from twinlake.compat.report import Report
-from twinlake.compat.rule import PROFILE_KEY, Profile, Rule, Scope, Violation, profile_of
+from twinlake.compat.evaluation import divergent_files, evaluate_rules, refusal, rules_of
+from twinlake.compat.registry.all_rules import NOT_RULES, RULES, rules_with
+from twinlake.compat.report import Report, report_groups, report_summary
+from twinlake.compat.rule import PROFILE_KEY, Profile, Rule, Scope, Trait, Violation, profile_of
+from twinlake.compat.rules.schema import collations_of
 from twinlake.compat.subject import FileFooter, State, Subject
 from twinlake.compat.upgrade.plan import Plan
 from twinlake.compat.upgrade.planner import plan_upgrade
 from twinlake.compat.upgrade.step import (
     Cost,
-    FileFacts,
+    FileSummary,
     Goal,
-    HistoryFacts,
+    HistoryTruncation,
     Step,
     StepKind,
     StepState,
@@ -41,14 +40,13 @@ __all__ = [
     "NOT_RULES",
     "PROFILE_KEY",
     "RULES",
-    "UNIFORM_KEY",
     "VERSION_TAG",
     "Compat",
     "Cost",
-    "FileFacts",
     "FileFooter",
+    "FileSummary",
     "Goal",
-    "HistoryFacts",
+    "HistoryTruncation",
     "Plan",
     "Profile",
     "Report",
@@ -59,19 +57,25 @@ __all__ = [
     "StepKind",
     "StepState",
     "Subject",
+    "Trait",
     "UpgradeMode",
     "Violation",
-    "completed",
+    "collations_of",
+    "divergent_files",
     "enabled_compats",
+    "evaluate_rules",
     "find_compat",
+    "has_compat_keys",
     "is_uniform",
-    "judge",
-    "makes_promises",
-    "names_by_id",
-    "needs_nested_ids",
     "plan_upgrade",
     "profile_of",
     "refusal",
-    "refuse_bare_uniform",
+    "report_groups",
+    "report_summary",
+    "require_compat_for_uniform",
     "rules_of",
+    "rules_with",
+    "with_column_mapping",
+    "with_compat_properties",
+    "with_mapping_of",
 ]

@@ -1,7 +1,7 @@
-"""The five promises a table can make about Iceberg, as data.
+"""The five compat features, as data.
 
 ``icebergCompatV1`` to ``V3`` say that the files can be read as an Iceberg table; the two writer
-promises say that Iceberg writers may write the table as well, and stand on one of the others.
+features say that Iceberg writers may write the table as well, and require one of the others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UserError
+from twinlake.protocol import features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ VERSION_TAG: Final = "ICEBERG_COMPAT_VERSION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compat:
-    """One promise: the feature that names it, the property that switches it on, its rules."""
+    """One compat feature, the property that enables it, and the prefix of its rules."""
 
     feature: str
     key: str
@@ -33,7 +34,7 @@ class Compat:
     """What the ids of its rules begin with."""
     version: int
     base: str | None = None
-    """The feature a writer promise stands on."""
+    """The compat feature that a writer feature requires."""
 
     @property
     def is_writer(self) -> bool:
@@ -41,7 +42,7 @@ class Compat:
         return self.base is not None
 
     def is_enabled(self, metadata: Metadata) -> bool:
-        """Whether the table makes the promise. Absent, and anything but true, is no."""
+        """Whether the table has the feature enabled. Absent, and anything but true, is no."""
         return metadata.flag(self.key)
 
     def __str__(self) -> str:
@@ -57,25 +58,28 @@ COMPATS: Final[Mapping[str, Compat]] = MappingProxyType(
     {
         row.feature: row
         for row in (
-            _row("icebergCompatV1", "ICV1", 1),
-            _row("icebergCompatV2", "ICV2", 2),
-            _row("icebergCompatV3", "ICV3", 3),
-            _row("icebergWriterCompatV1", "IWC1", 2, base="icebergCompatV2"),
-            _row("icebergWriterCompatV3", "IWC3", 3, base="icebergCompatV3"),
+            _row(features.ICEBERG_COMPAT_V1, "ICV1", 1),
+            _row(features.ICEBERG_COMPAT_V2, "ICV2", 2),
+            _row(features.ICEBERG_COMPAT_V3, "ICV3", 3),
+            _row(features.ICEBERG_WRITER_COMPAT_V1, "IWC1", 2, base=features.ICEBERG_COMPAT_V2),
+            _row(features.ICEBERG_WRITER_COMPAT_V3, "IWC3", 3, base=features.ICEBERG_COMPAT_V3),
         )
     }
 )
 
 
+_STRICTEST_FIRST: Final = tuple(sorted(COMPATS.values(), key=lambda row: row.base is None))
+
+
 def find_compat(name: str) -> Compat:
-    """The promise of that name, in any spelling of the case."""
+    """The compat feature of that name or key, case-insensitive."""
     folded = name.casefold()
     for row in COMPATS.values():
         if folded in (row.feature.casefold(), row.key.casefold()):
             return row
     raise UserError(
         Code.FEATURE_UNKNOWN,
-        f"{name!r} is no Iceberg compatibility feature.",
+        f"{name!r} is no compat feature.",
         why=f"There are {', '.join(COMPATS)}.",
         fix="Give one of these names.",
         fields={"feature": name, "known": list(COMPATS)},
@@ -83,6 +87,5 @@ def find_compat(name: str) -> Compat:
 
 
 def enabled_compats(metadata: Metadata) -> tuple[Compat, ...]:
-    """The promises the table makes, those about writers first because they are the narrower."""
-    found = [row for row in COMPATS.values() if row.is_enabled(metadata)]
-    return tuple(sorted(found, key=lambda row: not row.is_writer))
+    """The compat features that are enabled, writer features first because they are stricter."""
+    return tuple([row for row in _STRICTEST_FIRST if metadata.flag(row.key)])

@@ -1,17 +1,19 @@
-"""What a table that makes a promise needs besides the flag itself, as far as a writer may set it.
+"""The properties that a compat feature requires, as far as a writer may set them by itself.
 
-On a new table almost everything may be set: nothing has been written yet that it could contradict.
-On a table that exists only what leaves its files as they are. What was said explicitly is left
-alone, also where it contradicts the promise: the rules then refuse it with everything else.
+On a new table that is almost everything, as no file exists yet that it could contradict. On an
+existing table it is only what leaves the files as they are. A property that was given explicitly
+stays, also where it contradicts the feature: the rules then report it with everything else.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from twinlake.compat.column_mapping import new_table_mode
 from twinlake.compat.compat_feature import COMPATS, enabled_compats
 from twinlake.compat.rule import PROFILE_KEY, Profile
 from twinlake.errors import Code, CompatViolation, UserError
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,63 +22,58 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPAT_KEYS",
-    "UNIFORM_KEY",
-    "completed",
+    "has_compat_keys",
     "is_uniform",
-    "makes_promises",
-    "names_by_id",
-    "needs_nested_ids",
-    "refuse_bare_uniform",
+    "require_compat_for_uniform",
+    "with_compat_properties",
 ]
 
-UNIFORM_KEY: Final = "delta.universalFormat.enabledFormats"
 _ATOMIC_KEY: Final = "delta.universalFormat.iceberg.atomicConversion.supported"
-_MODE_KEY: Final = "delta.columnMapping.mode"
-_ROW_TRACKING_KEY: Final = "delta.enableRowTracking"
 _ICEBERG: Final = "iceberg"
 
 COMPAT_KEYS: Final = frozenset(row.key for row in COMPATS.values())
-"""The properties that make promises."""
+"""The properties that enable compat features."""
 
 
-def makes_promises(*states: Metadata) -> bool:
-    """Whether one of them may make a promise: the look that every other table pays."""
+def has_compat_keys(*states: Metadata) -> bool:
+    """Whether one of them may have a compat feature enabled: a cheap test for all other tables."""
     return any(not COMPAT_KEYS.isdisjoint(metadata.configuration) for metadata in states)
 
 
-def completed(
+def with_compat_properties(
     before: Metadata | None, asked: Metadata, *, given: Collection[str] | None = None
 ) -> Metadata:
-    """The metadata asked for, with all that its promises let a writer set by itself.
+    """The metadata asked for, with the properties that its compat features require.
 
     ``before`` is None for a new table and for one that replaces another. ``given`` are the
     properties that were said explicitly; by default those that differ from ``before``.
 
     >>> from twinlake.protocol import Metadata
-    >>> new = completed(None, Metadata(configuration={"delta.enableIcebergWriterCompatV1": "true"}))
+    >>> asked = Metadata(configuration={"delta.enableIcebergWriterCompatV1": "true"})
+    >>> new = with_compat_properties(None, asked)
     >>> new.get("delta.columnMapping.mode"), new.get("delta.enableIcebergCompatV2")
     ('id', 'true')
 
     Raises:
-        CompatViolation: the table is to be kept as Iceberg too and makes no promise that it can.
-        UserError: the profile by which it is to be judged is not known.
+        CompatViolation: UniForm is set to iceberg and no compat feature is enabled.
+        UserError: the profile is not known.
     """
     _check_profile(before, asked)
-    if not makes_promises(asked) and UNIFORM_KEY not in asked.configuration:
+    if not has_compat_keys(asked) and keys.ENABLED_FORMATS not in asked.configuration:
         return asked
-    said = _said(before, asked) if given is None else frozenset(given)
+    explicit = _changed_keys(before, asked) if given is None else frozenset(given)
     wanted = _for_new(asked) if before is None else _for_existing(asked)
     changes = {
         key: value
         for key, value in wanted.items()
-        if key not in said and asked.configuration.get(key) != value
+        if key not in explicit and asked.configuration.get(key) != value
     }
     settled = asked.with_configuration(changes) if changes else asked
     return _with_formats(before, settled)
 
 
 def _check_profile(before: Metadata | None, asked: Metadata) -> None:
-    """Refuse a new profile that nobody knows; the table would be judged by another in silence."""
+    """Refuse an unknown profile; the rules would silently be read by another."""
     text = asked.configuration.get(PROFILE_KEY)
     if text is None or (before is not None and before.configuration.get(PROFILE_KEY) == text):
         return
@@ -90,21 +87,21 @@ def _check_profile(before: Metadata | None, asked: Metadata) -> None:
         )
 
 
-def _said(before: Metadata | None, asked: Metadata) -> frozenset[str]:
+def _changed_keys(before: Metadata | None, asked: Metadata) -> frozenset[str]:
     old: Mapping[str, str] = {} if before is None else before.configuration
     return frozenset(key for key, value in asked.configuration.items() if old.get(key) != value)
 
 
 def _for_new(metadata: Metadata) -> dict[str, str]:
     wanted: dict[str, str] = {}
-    promises = enabled_compats(metadata)
-    for compat in promises:
+    compats = enabled_compats(metadata)
+    for compat in compats:
         if compat.base is not None:
             wanted[COMPATS[compat.base].key] = "true"
-        # Writers are named first, and the narrower mode is right for what they stand on.
-        wanted.setdefault(_MODE_KEY, "id" if compat.is_writer else "name")
+        # Writer features come first, and their stricter mode suits their base too.
+        wanted.setdefault(keys.COLUMN_MAPPING_MODE, str(new_table_mode(compat)))
     wanted |= _for_existing(metadata)
-    if promises and is_uniform(metadata):
+    if compats and is_uniform(metadata):
         wanted[_ATOMIC_KEY] = "true"
     return wanted
 
@@ -112,20 +109,10 @@ def _for_new(metadata: Metadata) -> dict[str, str]:
 def _for_existing(metadata: Metadata) -> dict[str, str]:
     """Row ids are handed out to files without touching them; nothing else is that harmless."""
     third = any(compat.version >= 3 for compat in enabled_compats(metadata))
-    return {_ROW_TRACKING_KEY: "true"} if third else {}
+    return {keys.ENABLE_ROW_TRACKING: "true"} if third else {}
 
 
-def needs_nested_ids(metadata: Metadata) -> bool:
-    """Whether elements, keys and values need ids of their own."""
-    return any(compat.version >= 2 for compat in enabled_compats(metadata))
-
-
-def names_by_id(metadata: Metadata) -> bool:
-    """Whether the physical name of a new column has to be ``col-<id>``."""
-    return any(compat.is_writer for compat in enabled_compats(metadata))
-
-
-# UniForm: which other formats somebody keeps metadata in
+# UniForm: the other formats that metadata is kept in
 
 
 def is_uniform(metadata: Metadata) -> bool:
@@ -134,38 +121,39 @@ def is_uniform(metadata: Metadata) -> bool:
 
 
 def _formats(metadata: Metadata) -> tuple[str, ...]:
-    names = (name.strip().lower() for name in metadata.get(UNIFORM_KEY).split(","))
+    names = (name.strip().lower() for name in metadata.get(keys.ENABLED_FORMATS).split(","))
     return tuple(name for name in names if name)
 
 
 def _with_formats(before: Metadata | None, metadata: Metadata) -> Metadata:
-    """A promise that is taken back takes Iceberg with it; without any there cannot be Iceberg."""
+    """Drop ``iceberg`` from UniForm's formats when the commit disables the last compat feature."""
     if not is_uniform(metadata) or enabled_compats(metadata):
         return metadata
     if before is None or not enabled_compats(before):
-        refuse_bare_uniform(before, metadata)
+        require_compat_for_uniform(before, metadata)
         return metadata
     left = [name for name in _formats(metadata) if name != _ICEBERG]
     if left:
-        return metadata.with_configuration({UNIFORM_KEY: ",".join(left)})
-    return metadata.with_configuration({}, remove=[UNIFORM_KEY])
+        return metadata.with_configuration({keys.ENABLED_FORMATS: ",".join(left)})
+    return metadata.with_configuration({}, remove=[keys.ENABLED_FORMATS])
 
 
-def refuse_bare_uniform(before: Metadata | None, after: Metadata) -> None:
-    """Raise if Iceberg is newly asked for, or goes on being, without any promise to stand on.
+def require_compat_for_uniform(before: Metadata | None, after: Metadata) -> None:
+    """Raise if UniForm names iceberg and no compat feature is enabled.
 
-    A table that was like that before is not locked for it.
+    A table that was like that before still accepts commits.
     """
     if not is_uniform(after) or enabled_compats(after):
         return
     if before is not None and is_uniform(before) and not enabled_compats(before):
         return
-    keys = [row.key for row in COMPATS.values() if not row.is_writer]
+    flags = [row.key for row in COMPATS.values() if not row.is_writer]
     raise CompatViolation(
         Code.COMPAT,
         f"Table {after.label} cannot be kept as an Iceberg table.",
-        why=f"{UNIFORM_KEY} names iceberg, and none of {', '.join(keys)} is true",
-        fix=f"Set `{keys[1]}` to `true` as well, or leave `iceberg` out of `{UNIFORM_KEY}`.",
+        why=f"{keys.ENABLED_FORMATS} names iceberg, and none of {', '.join(flags)} is true",
+        fix=f"Set `{flags[1]}` to `true` as well, or leave `iceberg` out of "
+        f"`{keys.ENABLED_FORMATS}`.",
         delta_class="DELTA_UNIVERSAL_FORMAT_VIOLATION.ICEBERG_COMPAT_REQUIRED",
-        fields={"property": UNIFORM_KEY, "value": after.get(UNIFORM_KEY)},
+        fields={"property": keys.ENABLED_FORMATS, "value": after.get(keys.ENABLED_FORMATS)},
     )

@@ -1,11 +1,11 @@
-"""The verdict on a table: for people at a terminal, in a notebook, and for machines."""
+"""The report on a table: for people at a terminal, in a notebook, and for machines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from twinlake.compat.registry.all_rules import RULES
+from twinlake.compat.registry.all_rules import RULES_BY_ID
 from twinlake.compat.report_text import SHOWN, Group, render_html, render_text
 
 if TYPE_CHECKING:
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from twinlake.compat.rule import Profile, Violation
 
-__all__ = ["Report", "groups", "summary"]
+__all__ = ["Report", "report_groups", "report_summary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Which rules were asked, and everything that breaks one."""
+    """Which rules were evaluated, and everything that breaks one."""
 
     compat: str
     table: str
@@ -27,8 +27,8 @@ class Report:
     violations: tuple[Violation, ...]
     files: int = 0
     """How many footers were looked at."""
-    promised: bool = True
-    """Whether the table makes the promise; if not, it was judged as if it did."""
+    enabled: bool = True
+    """Whether the compat feature is enabled; if not, the report says what would break."""
     omitted: Mapping[str, int] = field(default_factory=dict)
     """How many further violations of a rule were found and only counted."""
 
@@ -52,7 +52,7 @@ class Report:
             "compat": self.compat,
             "table": self.table,
             "profile": str(self.profile),
-            "promised": self.promised,
+            "enabled": self.enabled,
             "ok": self.ok,
             "rules": list(self.rules),
             "files": self.files,
@@ -61,22 +61,21 @@ class Report:
         }
 
     def __str__(self) -> str:
-        return render_text(summary(self), groups(self))
+        return render_text(report_summary(self), report_groups(self))
 
     def _repr_html_(self) -> str:
-        return render_html(summary(self), groups(self))
+        return render_html(report_summary(self), report_groups(self))
 
 
-def groups(report: Report, shown: int = SHOWN) -> tuple[Group, ...]:
-    """The broken rules in the order in which they were asked, with a few violations of each."""
+def report_groups(report: Report, shown: int = SHOWN) -> tuple[Group, ...]:
+    """The broken rules in the order of evaluation, with a few violations of each."""
     by_rule: dict[str, list[Violation]] = {}
     for violation in report.violations:
         by_rule.setdefault(violation.rule, []).append(violation)
-    known = {rule.id: rule for rule in RULES}
     ranks = {rule: rank for rank, rule in enumerate(report.rules)}
     found = []
     for name in sorted(by_rule, key=lambda name: ranks.get(name, len(ranks))):
-        rule, violations = known.get(name), by_rule[name]
+        rule, violations = RULES_BY_ID.get(name), by_rule[name]
         head = tuple(violations[:shown])
         found.append(
             Group(
@@ -91,24 +90,24 @@ def groups(report: Report, shown: int = SHOWN) -> tuple[Group, ...]:
     return tuple(found)
 
 
-def summary(report: Report) -> str:
-    """The verdict in a sentence or two."""
-    asked = f"{_number(len(report.rules), 'rule')} asked"
+def report_summary(report: Report) -> str:
+    """The result in a sentence or two."""
+    checked = f"{_number(len(report.rules), 'rule')} checked"
     if report.files:
-        asked += f", {_number(report.files, 'file')} looked at"
-    asked += f", profile {report.profile}"
+        checked += f", {_number(report.files, 'file')} read"
+    checked += f", profile {report.profile}"
     table = f"Table {report.table}"
     if report.ok:
-        verdict = f"{table} {'keeps' if report.promised else 'would keep'} {report.compat}"
-        return f"{verdict}: no rule is broken ({asked})."
+        text = f"{table} {'keeps' if report.enabled else 'would keep'} {report.compat}"
+        return f"{text}: no rule is broken ({checked})."
     broken = len({violation.rule for violation in report.violations})
-    verdict = (
-        f"{table} {'breaks' if report.promised else 'would break'} {_number(broken, 'rule')} "
-        f"of {report.compat} in {_number(report.count, 'place')} ({asked})."
+    text = (
+        f"{table} {'breaks' if report.enabled else 'would break'} {_number(broken, 'rule')} "
+        f"of {report.compat} in {_number(report.count, 'place')} ({checked})."
     )
-    if report.promised:
-        return verdict
-    return f"{verdict} It does not make the promise yet; this is what stands in the way."
+    if report.enabled:
+        return text
+    return f"{text} {report.compat} is not enabled yet; fix these violations first."
 
 
 def _number(count: int, noun: str) -> str:

@@ -36,7 +36,7 @@ class Group:
     count: int
     """All there are, shown or not."""
     fixes: tuple[str, ...]
-    """How to mend what is shown, each way once."""
+    """How to fix what is shown, each way once."""
 
     @property
     def more(self) -> int:
@@ -44,9 +44,9 @@ class Group:
         return self.count - len(self.shown)
 
 
-def render_text(verdict: str, groups: Sequence[Group]) -> str:
+def render_text(summary: str, groups: Sequence[Group]) -> str:
     """For a terminal."""
-    lines = textwrap.wrap(_clean(verdict), _WIDTH)
+    lines = textwrap.wrap(_clean(summary), _WIDTH)
     for group in groups:
         lines += ["", *_text_group(group)]
     return "\n".join(lines)
@@ -90,9 +90,9 @@ def _clean(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def render_html(verdict: str, groups: Sequence[Group]) -> str:
+def render_html(summary: str, groups: Sequence[Group]) -> str:
     """For a notebook; everything that comes from the table is escaped."""
-    parts = [f"<p>{_safe(verdict)}</p>"]
+    parts = [f"<p>{_safe(summary)}</p>"]
     if groups:
         parts.append('<table><thead><tr style="text-align:left">')
         parts += [f"<th>{name}</th>" for name in ("rule", *_HEADER, "fix")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -21,12 +20,13 @@ __all__ = [
     "Profile",
     "Rule",
     "Scope",
+    "Trait",
     "Violation",
     "profile_of",
 ]
 
 PROFILE_KEY: Final = "twinlake.compat.profile"
-"""The property that says whose reading of the rules a table is judged by."""
+"""The property that says whose reading of the rules counts for a table."""
 
 
 class Profile(StrEnum):
@@ -55,9 +55,30 @@ class Scope(StrEnum):
     FOOTER = "footer"
 
 
+class Trait(StrEnum):
+    """What else is true of a rule, beyond what it checks."""
+
+    NAMES_FEATURE = "names_feature"
+    """The path of a violation is the table feature to drop."""
+    STORED_VALUES = "stored_values"
+    """It is about how files store values: a rewrite fixes it under any column names."""
+    AT_CREATION = "at_creation"
+    """Only a new table can fulfil it; an upgrade is exempt, as the way for existing tables."""
+    ON_DISABLE = "on_disable"
+    """It is about disabling the compat feature; no other rule is checked when that happens."""
+    SHARED_MODE = "shared_mode"
+    """It holds for a table upgraded in mode ``shared``, which leaves the writer feature out."""
+    UNREADABLE = "unreadable"
+    """Files that break it cannot be read, hence not rewritten."""
+    PROJECTED = "projected"
+    """Iceberg readers return the rows of files that break it: column projection fills the gap."""
+    NAME_MAPPED = "name_mapped"
+    """Iceberg readers return the rows of files that break it by having no field id at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question to a rule: this table, under that promise, by this profile."""
+    """What a rule is evaluated on: a table, a compat feature, a profile."""
 
     subject: Subject
     compat: Compat
@@ -113,6 +134,8 @@ class Rule:
     """One row of the registry."""
 
     id: str
+    compat: Compat
+    """The compat feature it belongs to."""
     title: str
     """What a compliant table does, in one line."""
     reason: str
@@ -125,13 +148,11 @@ class Rule:
     subclass: str | None = None
     """Delta's name for the violation, below ``DELTA_ICEBERG_COMPAT_VIOLATION``."""
     covers: frozenset[str] = frozenset()
-    """Rules of the promise below that this one is stricter than: where both find the same thing
-    wrong, it is told once."""
-    leaving: bool = False
-    """Whether it is about giving up the promise; only these rules speak when that happens."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "profiles", MappingProxyType(dict(self.profiles)))
+    """Rules of the base that this one is stricter than: where both are broken by the same path,
+    only this one is reported."""
+    gives_up: str = ""
+    """What ``give_up`` names to have an upgrade remove what breaks the rule; "" for nothing."""
+    traits: frozenset[Trait] = frozenset()
 
     def check_for(self, profile: Profile) -> Check | None:
         """The check as the profile reads the rule."""

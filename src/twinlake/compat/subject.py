@@ -48,12 +48,12 @@ class Subject:
     """A table as it would be after a commit, or as it is.
 
     What is not known is left at its default, and the rules about it have nothing to say: without
-    ``before`` there is no change to judge, without ``footers`` no file.
+    ``before`` there is no change to check, without ``footers`` no file.
     """
 
     after: State
     before: State | None = None
-    """None for a new table, and where only the present is judged."""
+    """None for a new table, and where only the present version is checked."""
     creates: bool = False
     """Whether the commit creates the table."""
     replaces: bool = False
@@ -66,10 +66,10 @@ class Subject:
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata that is judged."""
+        """The metadata to check."""
         return self.after.metadata
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol that is judged."""
+        """The protocol to check."""
         return self.after.protocol

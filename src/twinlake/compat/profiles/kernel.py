@@ -12,13 +12,8 @@ from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.profiles.java_literal import is_java_literal_of
 from twinlake.compat.rule import Finding
 from twinlake.compat.rules.map_key import matched_fields
-from twinlake.compat.rules.property import (
-    ROW_TRACKING,
-    ROW_TRACKING_KEY,
-    mode_finding,
-    property_finding,
-)
-from twinlake.compat.rules.protocol import ALLOWED, COLUMN_MAPPING, DELETION_VECTORS
+from twinlake.compat.rules.property import mode_finding, property_finding
+from twinlake.compat.rules.protocol import ALLOWED
 from twinlake.compat.rules.schema import (
     bad_defaults,
     collated_columns,
@@ -29,7 +24,8 @@ from twinlake.compat.rules.schema import (
     types_outside,
     unsuitable_changes,
 )
-from twinlake.compat.rules.schema_index import schema_facts
+from twinlake.compat.rules.schema_index import index_schema
+from twinlake.protocol import features, keys
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
     ID_KEY,
@@ -37,7 +33,6 @@ from twinlake.schema import (
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
     INVARIANTS_KEY,
-    MODE_KEY,
     PHYSICAL_NAME_KEY,
     Array,
     ColumnPath,
@@ -51,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from twinlake.compat.rule import Case, Check
-    from twinlake.compat.rules.schema_index import FieldFact
+    from twinlake.compat.rules.schema_index import IndexedField
     from twinlake.protocol import Protocol
 
 __all__ = [
@@ -60,6 +55,8 @@ __all__ = [
     "defaults_are_literals",
     "deletion_vectors_are_unsupported",
     "disallowed_features",
+    "enabled_at_creation",
+    "enablement_is_fixed",
     "files_have_statistics",
     "key_structs_stay_equal",
     "mapping_is_not_halved",
@@ -69,16 +66,16 @@ __all__ = [
     "no_invariants",
     "partition_types",
     "physical_names",
-    "promise_comes_first",
-    "promise_is_kept",
-    "promise_stays_as_it_is",
     "row_tracking_is_on",
+    "stays_enabled",
     "type_changes_suit_iceberg",
     "types_are_known",
 ]
 
 #: What the kernel allows beyond the list of the protocol.
-_TOLERATED: Final = frozenset(("checkpointProtection", "typeWidening-preview", "catalogManaged"))
+_TOLERATED: Final = frozenset(
+    (features.CHECKPOINT_PROTECTION, features.TYPE_WIDENING_PREVIEW, features.CATALOG_MANAGED)
+)
 _IDENTITY: Final = (IDENTITY_START_KEY, IDENTITY_STEP_KEY, IDENTITY_EXPLICIT_KEY)
 
 
@@ -98,12 +95,12 @@ def _is_set_up(case: Case, key: str) -> bool:
 def column_mapping_is_readable(case: Case) -> Iterator[Finding]:
     """Column mapping, on the reader's side."""
     protocol = case.subject.protocol
-    if not _reader_supports(protocol, COLUMN_MAPPING, legacy=2):
+    if not _reader_supports(protocol, features.COLUMN_MAPPING, legacy=2):
         yield Finding(
-            path=COLUMN_MAPPING,
+            path=features.COLUMN_MAPPING,
             found=f"protocol {protocol}",
             wanted="columnMapping for readers",
-            message="the protocol does not tell readers of column mapping",
+            message="the protocol does not require column mapping of readers",
         )
 
 
@@ -112,31 +109,35 @@ def mode_is(*modes: str) -> Check:
 
     def check(case: Case) -> Iterator[Finding]:
         """The mode in any case of its letters; a new or replaced table may leave it open."""
-        if case.subject.metadata.get(MODE_KEY).lower() not in modes and not _is_set_up(
-            case, MODE_KEY
-        ):
+        if case.subject.metadata.get(
+            keys.COLUMN_MAPPING_MODE
+        ).lower() not in modes and not _is_set_up(case, keys.COLUMN_MAPPING_MODE):
             yield mode_finding(case, modes)
 
     return check
 
 
 def base_is_on(case: Case) -> Iterator[Finding]:
-    """The promise below is on; a new or replaced table may leave it open."""
+    """The base is enabled; a new or replaced table may leave it open."""
     base = COMPATS[case.compat.base or ""]
     if not case.subject.metadata.flag(base.key) and not _is_set_up(case, base.key):
-        yield property_finding(case, base.key, "true", f"and {case.compat} stands on {base}")
+        yield property_finding(case, base.key, "true", f"and {case.compat} requires {base}")
 
 
 def row_tracking_is_on(case: Case) -> Iterator[Finding]:
     """Row tracking is on, or left open by a new or replaced table, and listed for writers."""
-    if not case.subject.metadata.flag(ROW_TRACKING_KEY) and not _is_set_up(case, ROW_TRACKING_KEY):
-        yield property_finding(case, ROW_TRACKING_KEY, "true", f"and {case.compat} needs it")
-    if ROW_TRACKING not in (case.subject.protocol.writer_features or ()):
+    if not case.subject.metadata.flag(keys.ENABLE_ROW_TRACKING) and not _is_set_up(
+        case, keys.ENABLE_ROW_TRACKING
+    ):
+        yield property_finding(
+            case, keys.ENABLE_ROW_TRACKING, "true", f"and {case.compat} needs it"
+        )
+    if features.ROW_TRACKING not in (case.subject.protocol.writer_features or ()):
         yield Finding(
-            path=ROW_TRACKING,
+            path=features.ROW_TRACKING,
             found="not listed",
             wanted="listed in writerFeatures",
-            message=f"feature {ROW_TRACKING} is missing, and {case.compat} needs it",
+            message=f"feature {features.ROW_TRACKING} is missing, and {case.compat} needs it",
         )
 
 
@@ -144,9 +145,9 @@ def deletion_vectors_are_unsupported(case: Case) -> Iterator[Finding]:
     """Neither the protocol nor the one before it has deletion vectors; the property is not read."""
     subject = case.subject
     states = [subject.after] if subject.before is None else [subject.after, subject.before]
-    if any(_reader_supports(state.protocol, DELETION_VECTORS) for state in states):
+    if any(_reader_supports(state.protocol, features.DELETION_VECTORS) for state in states):
         yield Finding(
-            path=DELETION_VECTORS,
+            path=features.DELETION_VECTORS,
             found="supported, now or before",
             wanted="not supported",
             message=f"the protocol has deletionVectors, which {case.compat} does not allow",
@@ -168,11 +169,11 @@ def disallowed_features(case: Case) -> Iterator[Finding]:
 
 def types_are_known(version: int) -> Check:
     """Types on the list."""
-    minded = is_outside(version)
+    excluded = is_outside(version)
 
     def check(case: Case) -> Iterator[Finding]:
         """Types on the list. Collations pass, except on map keys, where no schema is parsed."""
-        yield from types_outside(case, minded, "a type that the kernel knows")
+        yield from types_outside(case, excluded, "a type that the kernel knows")
         for path, name in collated_columns(case):
             if path[-1] == "key":
                 yield type_finding(case, path, f"string collate {name}", "string")
@@ -193,27 +194,27 @@ def partition_types(case: Case) -> Iterator[Finding]:
             yield type_finding(case, (name,), str(column.type), "a type without parts")
 
 
-def _is_halved(fact: FieldFact) -> bool:
-    return (ID_KEY in fact.field.metadata) != (PHYSICAL_NAME_KEY in fact.field.metadata)
+def _is_halved(entry: IndexedField) -> bool:
+    return (ID_KEY in entry.field.metadata) != (PHYSICAL_NAME_KEY in entry.field.metadata)
 
 
 def mapping_is_not_halved(case: Case) -> Iterator[Finding]:
     """A field has both an id and a physical name, or neither, and is then given both."""
-    for fact in schema_facts(case.subject.metadata).misnamed:
-        if _is_halved(fact):
-            yield name_finding(fact)
+    for entry in index_schema(case.subject.metadata).misnamed:
+        if _is_halved(entry):
+            yield name_finding(entry)
 
 
 def physical_names(case: Case) -> Iterator[Finding]:
     """As the protocol has it, except that fields with neither id nor name are given both."""
-    for fact in schema_facts(case.subject.metadata).misnamed:
-        if ID_KEY in fact.field.metadata or PHYSICAL_NAME_KEY in fact.field.metadata:
-            yield name_finding(fact)
+    for entry in index_schema(case.subject.metadata).misnamed:
+        if ID_KEY in entry.field.metadata or PHYSICAL_NAME_KEY in entry.field.metadata:
+            yield name_finding(entry)
 
 
 def type_changes_suit_iceberg(case: Case) -> Iterable[Finding]:
     """The history of types, where the reader's side has the feature."""
-    names = ("typeWidening", "typeWidening-preview")
+    names = (features.TYPE_WIDENING, features.TYPE_WIDENING_PREVIEW)
     if any(_reader_supports(case.subject.protocol, name) for name in names):
         return unsuitable_changes(case)
     return ()
@@ -222,11 +223,11 @@ def type_changes_suit_iceberg(case: Case) -> Iterable[Finding]:
 def _no_key(keys: tuple[str, ...], what: str) -> Check:
     def check(case: Case) -> Iterator[Finding]:
         """Columns at the top and within structs; what is below arrays and maps goes unseen."""
-        for fact in schema_facts(case.subject.metadata).fields_with(*keys):
-            # Below arrays and maps nobody looks.
-            if not fact.in_collection:
-                where = render_path(fact.path)
-                held = ", ".join(key for key in keys if key in fact.field.metadata)
+        for entry in index_schema(case.subject.metadata).fields_with(*keys):
+            # The kernel does not look below arrays and maps.
+            if not entry.in_collection:
+                where = render_path(entry.path)
+                held = ", ".join(key for key in keys if key in entry.field.metadata)
                 message = f"column {where} has {held} in its metadata"
                 yield Finding(path=where, found=held, wanted=f"no {what}", message=message)
 
@@ -248,7 +249,7 @@ def files_have_statistics(case: Case) -> Iterator[Finding]:
 
 
 def _switch(case: Case) -> tuple[bool, bool]:
-    """Whether the promise was made before and is made now, on a table that is not replaced."""
+    """Whether the feature was enabled before and is now, on a table that is not replaced."""
     subject, key = case.subject, case.compat.key
     now = subject.metadata.flag(key)
     if subject.before is None or subject.replaces:
@@ -257,35 +258,31 @@ def _switch(case: Case) -> tuple[bool, bool]:
 
 
 def _switch_finding(case: Case, *, on: bool) -> Finding:
-    told = (
-        "can be switched on only when the table is created"
-        if on
-        else "cannot be switched off again"
-    )
+    text = "can be enabled only when the table is created" if on else "cannot be disabled again"
     return Finding(
         path=case.compat.key,
         found="true" if on else "not true",
         wanted="not true" if on else "true",
-        message=f"{case.compat} {told}",
+        message=f"{case.compat} {text}",
     )
 
 
-def promise_comes_first(case: Case) -> Iterator[Finding]:
-    """Not switched on for a table that exists, unless it is replaced."""
+def enabled_at_creation(case: Case) -> Iterator[Finding]:
+    """Not enabled on an existing table, unless it is replaced."""
     if _switch(case) == (False, True):
         yield _switch_finding(case, on=True)
 
 
-def promise_is_kept(case: Case) -> Iterator[Finding]:
-    """Not switched off for a table that exists, unless it is replaced."""
+def stays_enabled(case: Case) -> Iterator[Finding]:
+    """Not disabled on an existing table, unless it is replaced."""
     if _switch(case) == (True, False):
         yield _switch_finding(case, on=False)
 
 
-def promise_stays_as_it_is(case: Case) -> Iterator[Finding]:
-    """Neither of the two."""
-    yield from promise_comes_first(case)
-    yield from promise_is_kept(case)
+def enablement_is_fixed(case: Case) -> Iterator[Finding]:
+    """Neither enabled nor disabled on an existing table, unless it is replaced."""
+    yield from enabled_at_creation(case)
+    yield from stays_enabled(case)
 
 
 def key_structs_stay_equal(case: Case) -> Iterator[Finding]:

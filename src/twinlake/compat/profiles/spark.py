@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.compat.rule import Finding
 from twinlake.compat.rules.property import mode_finding
-from twinlake.compat.rules.protocol import DELETION_VECTORS, DELETION_VECTORS_KEY
-from twinlake.schema import MODE_KEY
+from twinlake.protocol import features, keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,25 +21,25 @@ def mode_is(*modes: str) -> Check:
 
     def check(case: Case) -> Iterator[Finding]:
         """The mode in any case of its letters."""
-        if case.subject.metadata.get(MODE_KEY).lower() not in modes:
+        if case.subject.metadata.get(keys.COLUMN_MAPPING_MODE).lower() not in modes:
             yield mode_finding(case, modes)
 
     return check
 
 
 def deletion_vectors_are_and_were_off(case: Case) -> Iterator[Finding]:
-    """Not writable now, nor before the commit: somebody may be writing some at this moment."""
+    """Not enabled now, nor before the commit: a concurrent writer may be adding some."""
     subject = case.subject
     for when, state in (("now", subject.after), ("before", subject.before)):
         if (
             state is not None
-            and state.protocol.is_supported(DELETION_VECTORS)
-            and state.metadata.flag(DELETION_VECTORS_KEY)
+            and state.protocol.is_supported(features.DELETION_VECTORS)
+            and state.metadata.flag(keys.ENABLE_DELETION_VECTORS)
         ):
             yield Finding(
-                path=DELETION_VECTORS_KEY,
+                path=keys.ENABLE_DELETION_VECTORS,
                 found=f"true {when}",
                 wanted="false",
-                message=f"deletion vectors are switched on ({when}), "
+                message=f"deletion vectors are enabled ({when}), "
                 f"which {case.compat} does not allow",
             )

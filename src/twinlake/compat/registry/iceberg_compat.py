@@ -6,7 +6,7 @@ from typing import Final
 
 from twinlake.compat.profiles import kernel, spark
 from twinlake.compat.registry.rule_group import KERNEL, SPARK, SPEC, rows
-from twinlake.compat.rule import Rule, Scope
+from twinlake.compat.rule import Rule, Scope, Trait
 from twinlake.compat.rules import change, protocol, schema
 from twinlake.compat.rules import file as files
 from twinlake.compat.rules import footer as footers
@@ -20,6 +20,7 @@ from twinlake.errors import (
     how_to_set,
     how_to_upgrade,
 )
+from twinlake.protocol import features, keys
 
 __all__ = ["BASE_ROWS"]
 
@@ -34,8 +35,8 @@ _PROTOCOL: Final = (
         "01",
         _ALL,
         "The protocol is on writer version 7 and lists the feature",
-        protocol.feature_is_listed,
-        reason="Writers that do not know the promise must be kept from breaking it.",
+        protocol.feature_is_listed_on_version_seven,
+        reason="The listed feature keeps out writers that would break it unknowingly.",
         fix="Set the property of the version to `true`; that adds the feature to the protocol.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
     ),
@@ -45,7 +46,7 @@ _PROTOCOL: Final = (
         "Column mapping is supported",
         protocol.column_mapping_is_supported,
         reason="Iceberg finds columns by id, and column mapping is what gives them ids.",
-        fix=f"Run {how_to_add_feature('columnMapping')}.",
+        fix=f"Run {how_to_add_feature(features.COLUMN_MAPPING)}.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
         profiles={KERNEL: kernel.column_mapping_is_readable},
     ),
@@ -55,7 +56,7 @@ _PROTOCOL: Final = (
         "Column mapping is in mode name or id",
         properties.mode_is("name", "id"),
         reason="Without mapping the columns have no ids.",
-        fix=f"Run {how_to_set('delta.columnMapping.mode', 'name')}; new tables may take `id`.",
+        fix=f"Run {how_to_set(keys.COLUMN_MAPPING_MODE, 'name')}; new tables may take `id`.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={
             SPARK: spark.mode_is("name", "id"),
@@ -65,7 +66,7 @@ _PROTOCOL: Final = (
     *rows(
         "04",
         _ALL,
-        "No other version is on",
+        "No other version is enabled",
         properties.other_versions_are_off,
         reason="The versions ask for contradicting things.",
         fix="Set the property of the other version to `false` in the same call.",
@@ -80,12 +81,13 @@ _PROTOCOL: Final = (
             "ICV2": protocol.deletion_vectors_are_off,
         },
         reason="Iceberg v2 cannot read Delta's deletion vectors: deleted rows would come back.",
-        fix=f"Run {how_to_set('delta.enableDeletionVectors', 'false')}, then {how_to_purge()}.",
+        fix=f"Run {how_to_set(keys.ENABLE_DELETION_VECTORS, 'false')}, then {how_to_purge()}.",
         subclass="DELETION_VECTORS_SHOULD_BE_DISABLED",
         profiles={
             SPARK: spark.deletion_vectors_are_and_were_off,
             KERNEL: kernel.deletion_vectors_are_unsupported,
         },
+        traits=(Trait.NAMES_FEATURE,),
     ),
     *rows(
         "06",
@@ -140,7 +142,7 @@ _COLUMNS: Final = (
         "Every column, element, key and value has an id of its own",
         schema.ids_are_whole,
         reason="Iceberg finds elements, keys and values by id, too.",
-        fix=f"Run {how_to_upgrade('icebergCompatV2')}: it gives ids to the columns.",
+        fix=f"Run {how_to_upgrade(features.ICEBERG_COMPAT_V2)}: it gives ids to the columns.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.mapping_is_not_halved},
     ),
@@ -150,7 +152,7 @@ _COLUMNS: Final = (
         "Recorded type changes are ones that Iceberg can do",
         schema.type_changes_suit_iceberg,
         reason="Old files hold the old type, and Iceberg readers cannot promote it.",
-        fix=f"Run {how_to_drop_feature('typeWidening')}: with a SparkSession it rewrites "
+        fix=f"Run {how_to_drop_feature(features.TYPE_WIDENING)}: with a SparkSession it rewrites "
         "the files that hold the old type.",
         subclass="UNSUPPORTED_TYPE_WIDENING",
         profiles={KERNEL: kernel.type_changes_suit_iceberg},
@@ -181,11 +183,12 @@ _COLUMNS: Final = (
         reason="Spark fills up CHAR values with spaces when it reads them, and Iceberg readers do "
         "not: a file that holds 'ab' has 'ab   ' on one side only.",
         fix="Make the column VARCHAR or STRING. For a table with rows run "
-        f"{how_to_give_up('char')}: it writes the files again, with the spaces, and cannot be done "
+        f"{how_to_give_up('char')}: it rewrites the files with the spaces, and cannot be done "
         "in place.",
         subclass="UNSUPPORTED_DATA_TYPE",
         # Neither of them looks at it, and Delta Spark appends CHAR values without padding.
         profiles={SPARK: None, KERNEL: None},
+        gives_up="char",
     ),
     *rows(
         "28",
@@ -206,7 +209,7 @@ _THIRD: Final = (
         "Row tracking is on",
         properties.row_tracking_is_on,
         reason="Iceberg v3 keeps an id and a last change for every row.",
-        fix=f"Run {how_to_set('delta.enableRowTracking', 'true')}; existing files get "
+        fix=f"Run {how_to_set(keys.ENABLE_ROW_TRACKING, 'true')}; existing files get "
         "row ids first.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.row_tracking_is_on},
@@ -214,27 +217,27 @@ _THIRD: Final = (
     *rows(
         "19",
         "ICV3",
-        "The version is switched on before row tracking",
+        "The version is enabled before row tracking",
         change.row_tracking_comes_later,
         reason="Delta Spark cannot carry row ids that are older than the Iceberg metadata, and the "
-        "kernel switches the version on for new tables only; the protocol asks for neither.",
-        fix=f"Run {how_to_set('delta.enableRowTracking', 'false')} first, or check with "
+        "kernel enables the version for new tables only; the protocol asks for neither.",
+        fix=f"Run {how_to_set(keys.ENABLE_ROW_TRACKING, 'false')} first, or check with "
         "the profile `spec`.",
         scope=Scope.CHANGE,
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
-        profiles={SPEC: None, KERNEL: kernel.promise_comes_first},
+        profiles={SPEC: None, KERNEL: kernel.enabled_at_creation},
     ),
     *rows(
         "20",
         "ICV3",
-        "The version stays on",
+        "The version stays enabled",
         change.third_version_stays_on,
         reason="What it wrote, row ids and deletion vectors, cannot be read as an older Iceberg.",
         fix="Leave the property `true`, or copy the rows to a new table.",
         scope=Scope.CHANGE,
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
-        profiles={KERNEL: kernel.promise_is_kept},
-        leaving=True,
+        profiles={KERNEL: kernel.stays_enabled},
+        traits=(Trait.ON_DISABLE,),
     ),
     *rows(
         "21",
@@ -244,6 +247,7 @@ _THIRD: Final = (
         reason="Iceberg stores the value of a default, not an expression.",
         fix="Write the default value as a literal, or remove it.",
         profiles={KERNEL: kernel.defaults_are_literals},
+        gives_up="defaults",
     ),
     *rows(
         "22",
@@ -298,6 +302,7 @@ _FILES: Final = (
         scope=Scope.FOOTER,
         subclass="FILES_NOT_ICEBERG_COMPAT",
         profiles={KERNEL: None},
+        traits=(Trait.PROJECTED,),
     ),
     *rows(
         "12",
@@ -309,6 +314,7 @@ _FILES: Final = (
         scope=Scope.FOOTER,
         subclass="FILES_NOT_ICEBERG_COMPAT",
         profiles={KERNEL: None},
+        traits=(Trait.STORED_VALUES,),
     ),
     *rows(
         "14",
@@ -320,6 +326,7 @@ _FILES: Final = (
         scope=Scope.FOOTER,
         subclass="FILES_NOT_ICEBERG_COMPAT",
         profiles={KERNEL: None},
+        traits=(Trait.NAME_MAPPED,),
     ),
     *rows(
         "24",
@@ -337,12 +344,13 @@ _FILES: Final = (
         _ALL,
         "The footer of every file can be read",
         footers.footers_are_readable,
-        reason="Nothing can be promised of a file that cannot be read.",
+        reason="Nothing can be checked of a file whose footer cannot be read.",
         fix=f"Restore the file from a backup, or run {how_to_restore()} with a version "
         "that does not need it.",
         scope=Scope.FOOTER,
         subclass="FILES_NOT_ICEBERG_COMPAT",
         profiles={KERNEL: None},
+        traits=(Trait.UNREADABLE,),
     ),
     *rows(
         "26",
@@ -355,6 +363,7 @@ _FILES: Final = (
         subclass="FILES_NOT_ICEBERG_COMPAT",
         # Neither of them looks at the calendar of files.
         profiles={SPARK: None, KERNEL: None},
+        traits=(Trait.STORED_VALUES,),
     ),
     *rows(
         "29",

@@ -6,7 +6,7 @@ from typing import Final
 
 from twinlake.compat.profiles import kernel
 from twinlake.compat.registry.rule_group import KERNEL, SPARK, SPEC, rows
-from twinlake.compat.rule import Rule, Scope
+from twinlake.compat.rule import Rule, Scope, Trait
 from twinlake.compat.rules import change, protocol, schema
 from twinlake.compat.rules import property as properties
 from twinlake.errors import (
@@ -17,6 +17,7 @@ from twinlake.errors import (
     how_to_set,
     how_to_upgrade,
 )
+from twinlake.protocol import features, keys
 
 __all__ = ["WRITER_ROWS"]
 
@@ -27,12 +28,12 @@ _PROTOCOL: Final = (
     *rows(
         "01",
         _BOTH,
-        "Readers are told of column mapping",
+        "Readers must support column mapping",
         protocol.reader_knows_column_mapping,
         reason="Iceberg finds columns by id, and column mapping is what gives them ids.",
-        fix=f"Run {how_to_add_feature('columnMapping')}.",
+        fix=f"Run {how_to_add_feature(features.COLUMN_MAPPING)}.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
-        # The kernel asks the promise below for the features that both need.
+        # The kernel checks the features that both need with the base.
         profiles={KERNEL: None},
         covers="02",
     ),
@@ -41,7 +42,7 @@ _PROTOCOL: Final = (
         _BOTH,
         "The protocol is on writer version 7",
         protocol.writer_version_is_seven,
-        reason="Only writer version 7 can list the features of the promise.",
+        reason="Only writer version 7 can list features by name.",
         fix="Set the property of the feature to `true`; that raises the protocol.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
         profiles={KERNEL: None},
@@ -50,24 +51,25 @@ _PROTOCOL: Final = (
     *rows(
         "03",
         _BOTH,
-        "The protocol lists the promise and the one it stands on",
-        protocol.promises_are_listed,
-        reason="Writers that do not know the promise must be kept from breaking it.",
+        "The protocol lists the feature and its base",
+        protocol.feature_and_base_are_listed,
+        reason="The listed feature keeps out writers that would break it unknowingly.",
         fix="Set the property of the feature to `true`; that adds both features to the protocol.",
         subclass="MISSING_REQUIRED_TABLE_FEATURE",
-        profiles={KERNEL: protocol.promise_is_listed},
+        profiles={KERNEL: protocol.feature_is_listed},
         covers="01",
     ),
     *rows(
         "10",
         _BOTH,
-        "Every supported feature is on the list of the promise",
+        "Every supported feature is one that the writer feature allows",
         protocol.disallowed_features,
         reason="An Iceberg writer follows none of Delta's features, so each has to be known to be "
         "harmless.",
         fix=f"Run {how_to_drop_feature('FEATURE')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.disallowed_features},
+        traits=(Trait.NAMES_FEATURE,),
     ),
     *rows(
         "17",
@@ -79,6 +81,7 @@ _PROTOCOL: Final = (
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         # The kernel's list of allowed features says it.
         profiles={KERNEL: None},
+        traits=(Trait.NAMES_FEATURE,),
     ),
 )
 
@@ -86,7 +89,7 @@ _PROPERTIES: Final = (
     *rows(
         "04",
         _BOTH,
-        "The promise it stands on is on",
+        "Its base is enabled",
         properties.base_is_on,
         reason="What Iceberg cannot read it cannot write either.",
         fix="Set the property to `true` in the same call.",
@@ -99,11 +102,12 @@ _PROPERTIES: Final = (
         "Column mapping is in mode id",
         properties.mode_is("id"),
         reason="Iceberg writers write field ids and choose names as they like.",
-        fix=f"Run {how_to_upgrade('icebergWriterCompatV1')}; a new table is created with "
+        fix=f"Run {how_to_upgrade(features.ICEBERG_WRITER_COMPAT_V1)}; a new table is created with "
         "`delta.columnMapping.mode=id`.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.mode_is("id")},
         covers="03",
+        traits=(Trait.SHARED_MODE,),
     ),
     *rows(
         "12",
@@ -111,7 +115,7 @@ _PROPERTIES: Final = (
         "The change data feed is off",
         properties.change_data_feed_is_off,
         reason=_UNSEEN,
-        fix=f"Run {how_to_set('delta.enableChangeDataFeed', 'false')}.",
+        fix=f"Run {how_to_set(keys.ENABLE_CHANGE_DATA_FEED, 'false')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
     ),
     *rows(
@@ -122,6 +126,7 @@ _PROPERTIES: Final = (
         reason=_UNSEEN,
         fix=f"Run {how_to_drop_constraint('NAME')}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
+        gives_up="constraints",
     ),
     *rows(
         "16",
@@ -129,8 +134,7 @@ _PROPERTIES: Final = (
         "Row tracking is off",
         properties.row_tracking_is_off,
         reason="Iceberg v2 writers give rows no ids.",
-        fix=f"Run {how_to_set('delta.enableRowTracking', 'false')}, or use "
-        "`icebergWriterCompatV3`.",
+        fix=f"Run {how_to_set(keys.ENABLE_ROW_TRACKING, 'false')}, or use `icebergWriterCompatV3`.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
     ),
 )
@@ -142,10 +146,11 @@ _COLUMNS: Final = (
         "Physical names are col-<id>",
         schema.physical_names,
         reason="A column that an Iceberg writer adds has an id and nothing else to be named by.",
-        fix=f"Run {how_to_upgrade('icebergWriterCompatV1')}: it gives the columns their "
+        fix=f"Run {how_to_upgrade(features.ICEBERG_WRITER_COMPAT_V1)}: it gives the columns their "
         "names and rewrites the files.",
         subclass="WRONG_REQUIRED_TABLE_PROPERTY",
         profiles={KERNEL: kernel.physical_names},
+        traits=(Trait.SHARED_MODE,),
     ),
     *rows(
         "07",
@@ -153,7 +158,7 @@ _COLUMNS: Final = (
         "No column is a byte or a short",
         schema.no_small_integers,
         reason="Iceberg has no integers below 32 bits, and its writers would store larger ones.",
-        fix=f"Run {how_to_upgrade('icebergWriterCompatV1')}: it makes the column INT.",
+        fix=f"Run {how_to_upgrade(features.ICEBERG_WRITER_COMPAT_V1)}: it makes the column INT.",
         subclass="UNSUPPORTED_DATA_TYPE",
     ),
     *rows(
@@ -167,7 +172,7 @@ _COLUMNS: Final = (
         reason="An Iceberg writer has no type to write the column with.",
         fix="Drop the column or change its type.",
         subclass="UNSUPPORTED_DATA_TYPE",
-        # The kernel leaves types to the promise below.
+        # The kernel checks types with the base.
         profiles={KERNEL: None},
         covers={"IWC1": "07 16 17", "IWC3": "07 17"},
     ),
@@ -177,9 +182,10 @@ _COLUMNS: Final = (
         "No column has an invariant",
         schema.no_invariants,
         reason=_UNSEEN,
-        fix=f"Run {how_to_give_up('invariants')}; NOT NULL stays.",
+        fix=f"Run {how_to_give_up(features.INVARIANTS)}; NOT NULL stays.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.no_invariants},
+        gives_up=features.INVARIANTS,
     ),
     *rows(
         "14",
@@ -187,9 +193,10 @@ _COLUMNS: Final = (
         "There are no identity columns",
         schema.no_identity_columns,
         reason="An Iceberg writer would not know the next number.",
-        fix=f"Run {how_to_give_up('identityColumns')}.",
+        fix=f"Run {how_to_give_up(features.IDENTITY_COLUMNS)}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.no_identity_columns},
+        gives_up=features.IDENTITY_COLUMNS,
     ),
     *rows(
         "15",
@@ -197,9 +204,10 @@ _COLUMNS: Final = (
         "There are no generated columns",
         schema.no_generated_columns,
         reason=_UNSEEN,
-        fix=f"Run {how_to_give_up('generatedColumns')}.",
+        fix=f"Run {how_to_give_up(features.GENERATED_COLUMNS)}.",
         subclass="INCOMPATIBLE_TABLE_FEATURE",
         profiles={KERNEL: kernel.no_generated_columns},
+        gives_up=features.GENERATED_COLUMNS,
     ),
 )
 
@@ -219,13 +227,13 @@ _CHANGES: Final = (
         "19",
         # The kernel has such a check for the third version as well, and never calls it.
         "IWC1",
-        "The promise is made when the table is created, and kept",
-        kernel.promise_stays_as_it_is,
-        reason="The kernel has no way to bring an existing table there; the protocol allows it.",
+        "The feature is enabled when the table is created, and stays enabled",
+        kernel.enablement_is_fixed,
+        reason="The kernel cannot upgrade an existing table; the protocol allows it.",
         fix="Check with the profile `spec`, or create a new table.",
         scope=Scope.CHANGE,
         profiles={SPEC: None, SPARK: None},
-        leaving=True,
+        traits=(Trait.AT_CREATION, Trait.ON_DISABLE),
     ),
 )
 

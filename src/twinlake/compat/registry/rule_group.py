@@ -1,4 +1,4 @@
-"""How rows of the registry are written down: a rule once, for every promise that has it."""
+"""Builds rules of the registry: each is written once for all compat features that have it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.compat_feature import COMPATS
-from twinlake.compat.rule import Check, Profile, Rule, Scope
+from twinlake.compat.rule import Check, Profile, Rule, Scope, Trait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 __all__ = ["KERNEL", "SPARK", "SPEC", "Readings", "rows"]
 
@@ -20,9 +20,7 @@ KERNEL: Final = Profile.KERNEL
 Readings = Mapping[Profile, Check | None]
 """Other readings of a rule, by profile; None where a profile does not know it."""
 
-_BELOW: Final = {
-    row.prefix: COMPATS[row.base].prefix for row in COMPATS.values() if row.base is not None
-}
+_BY_PREFIX: Final = {row.prefix: row for row in COMPATS.values()}
 
 
 def rows(
@@ -38,15 +36,20 @@ def rows(
     profiles: Readings | None = None,
     own: Mapping[str, Readings] | None = None,
     covers: str | Mapping[str, str] = "",
-    leaving: bool = False,
+    gives_up: str = "",
+    traits: Collection[Trait] = (),
 ) -> Iterator[Rule]:
-    """A rule under each prefix; check and readings by prefix where the promises differ in them.
+    """A rule under each prefix; check and readings by prefix where the features differ in them.
 
-    ``own`` are the readings by prefix, ``covers`` numbers of rules of the promise below.
+    ``own`` are the readings by prefix, ``covers`` numbers of rules of the base.
     """
     for prefix in prefixes.split():
+        compat = _BY_PREFIX[prefix]
+        below = COMPATS.get(compat.base or "", compat)
+        numbers = covers if isinstance(covers, str) else covers[prefix]
         yield Rule(
             id=f"{prefix}-{number}",
+            compat=compat,
             title=title,
             reason=reason,
             scope=scope,
@@ -54,11 +57,7 @@ def rows(
             profiles=(own or {}).get(prefix, profiles or {}),
             fix=fix,
             subclass=subclass,
-            covers=_below(prefix, covers if isinstance(covers, str) else covers[prefix]),
-            leaving=leaving,
+            covers=frozenset(f"{below.prefix}-{n}" for n in numbers.split()),
+            gives_up=gives_up,
+            traits=frozenset(traits),
         )
-
-
-def _below(prefix: str, numbers: str) -> frozenset[str]:
-    """Numbers of rules with the prefix of the promise that the given one stands on."""
-    return frozenset(f"{_BELOW[prefix]}-{number}" for number in numbers.split())

@@ -1,4 +1,4 @@
-"""Rules about what a commit may change: partitioning, keys of maps, the promises themselves."""
+"""Rules about what a commit may change: partitioning, map keys, the compat features themselves."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
 from twinlake.compat.rules.map_key import key_changes
-from twinlake.compat.rules.property import ROW_TRACKING_KEY
-from twinlake.compat.rules.schema_index import schema_facts
+from twinlake.compat.rules.schema_index import index_schema
+from twinlake.protocol import keys
 from twinlake.schema import render_path
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = [
     "third_version_stays_on",
 ]
 
-_TOLD: Final[Mapping[str, str]] = {
+_TEXTS: Final[Mapping[str, str]] = {
     "added": "was added to",
     "dropped": "was dropped from",
     "renamed": "was renamed in",
@@ -52,15 +52,15 @@ def partition_names_stay(case: Case) -> Iterator[Finding]:
 
 
 def map_keys_keep_their_structs(case: Case) -> Iterator[Finding]:
-    """Nothing inside a struct that serves as a map key changes while the promise is kept."""
+    """Nothing inside a struct that serves as a map key changes while the feature is enabled."""
     before, after = case.subject.before, case.subject.metadata
-    # Whichever writer promise was made before, Iceberg writers may have written keys since.
+    # Whichever writer feature was enabled before, Iceberg writers may have written keys since.
     writers = [row for row in COMPATS.values() if row.is_writer]
     if before is None or not any(row.is_enabled(before.metadata) for row in writers):
         return
     if before.metadata.schema_string == after.schema_string:
         return
-    if not any(schema_facts(metadata).has_struct_key for metadata in (before.metadata, after)):
+    if not any(index_schema(metadata).has_struct_key for metadata in (before.metadata, after)):
         return
     for change in key_changes(before.metadata.schema, after.schema):
         where = render_path(change.path)
@@ -68,23 +68,23 @@ def map_keys_keep_their_structs(case: Case) -> Iterator[Finding]:
             path=where,
             found=change.after,
             wanted=change.before,
-            message=f"{where} {_TOLD[change.kind]} the key of a map "
+            message=f"{where} {_TEXTS[change.kind]} the key of a map "
             f"({change.before} before, {change.after} after)",
         )
 
 
 def row_tracking_comes_later(case: Case) -> Iterator[Finding]:
-    """Switching the third version on where rows have ids already."""
+    """icebergCompatV3 is enabled where rows have ids already."""
     subject = case.subject
     if subject.before is None or subject.replaces:
         return
     was, now = (case.compat.is_enabled(m) for m in (subject.before.metadata, subject.metadata))
-    if now and not was and subject.before.metadata.flag(ROW_TRACKING_KEY):
+    if now and not was and subject.before.metadata.flag(keys.ENABLE_ROW_TRACKING):
         yield Finding(
-            path=ROW_TRACKING_KEY,
+            path=keys.ENABLE_ROW_TRACKING,
             found="true before",
             wanted="not true before",
-            message=f"row tracking was on before {case.compat} was switched on",
+            message=f"row tracking was enabled before {case.compat} was",
         )
 
 
@@ -103,5 +103,5 @@ def third_version_stays_on(case: Case) -> Iterator[Finding]:
             path=case.compat.key,
             found=case.subject.metadata.get(case.compat.key, "(not set)"),
             wanted="true",
-            message=f"{case.compat} cannot be switched off once it is on",
+            message=f"{case.compat} cannot be disabled once it is enabled",
         )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from twinlake.compat.rule import Finding
 
 if TYPE_CHECKING:
@@ -13,22 +11,7 @@ if TYPE_CHECKING:
 
     from twinlake.compat.rule import Case
 
-__all__ = ["files_have_no_vectors", "files_have_row_counts", "row_count"]
-
-
-class _Stats(msgspec.Struct, rename="camel"):
-    num_records: int | None = None
-
-
-def row_count(stats: str | None) -> int | None:
-    """The ``numRecords`` of the statistics; None where they have none or cannot be read."""
-    if not stats:
-        return None
-    try:
-        count = msgspec.json.decode(stats, type=_Stats).num_records
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    return count if count is not None and count >= 0 else None
+__all__ = ["files_have_no_vectors", "files_have_row_counts"]
 
 
 def files_have_no_vectors(case: Case) -> Iterator[Finding]:
@@ -57,7 +40,7 @@ def files_have_no_vectors(case: Case) -> Iterator[Finding]:
 def files_have_row_counts(case: Case) -> Iterator[Finding]:
     """Iceberg manifests hold the number of rows of every file."""
     for add in case.subject.adds:
-        if row_count(add.stats) is None:
+        if add.num_records is None:
             yield Finding(
                 path=add.path,
                 found=_short(add.stats),

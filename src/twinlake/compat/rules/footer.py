@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.rule import Finding
-from twinlake.compat.rules.file import row_count
 from twinlake.compat.rules.partition_bounds import contradicts
-from twinlake.compat.rules.schema_index import schema_facts
+from twinlake.compat.rules.schema_index import index_schema
+from twinlake.protocol import keys
 from twinlake.schema import (
     Array,
     ColumnPath,
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_COMMIT_VERSION_ID",
-    "ROW_COMMIT_VERSION_NAME_KEY",
     "ROW_ID_ID",
-    "ROW_ID_NAME_KEY",
     "field_ids_are_right",
     "footers_are_readable",
     "no_int96",
@@ -52,13 +50,11 @@ __all__ = [
     "row_tracking_ids",
 ]
 
-ROW_ID_NAME_KEY: Final = "delta.rowTracking.materializedRowIdColumnName"
-ROW_COMMIT_VERSION_NAME_KEY: Final = "delta.rowTracking.materializedRowCommitVersionColumnName"
 ROW_ID_ID: Final = 2147483540
 ROW_COMMIT_VERSION_ID: Final = 2147483539
 _ROW_TRACKING: Final[Mapping[str, int]] = {
-    ROW_ID_NAME_KEY: ROW_ID_ID,
-    ROW_COMMIT_VERSION_NAME_KEY: ROW_COMMIT_VERSION_ID,
+    keys.MATERIALIZED_ROW_ID: ROW_ID_ID,
+    keys.MATERIALIZED_ROW_COMMIT_VERSION: ROW_COMMIT_VERSION_ID,
 }
 _MAPS: Final = frozenset(("MAP", "MAP_KEY_VALUE"))
 
@@ -70,16 +66,16 @@ class _Flaw:
     path: tuple[str, ...]
     found: str
     wanted: str
-    told: str
+    text: str
     """What follows the name of the file in the message."""
 
 
-def _finding(footer: FileFooter, column: str, found: str, wanted: str, told: str) -> Finding:
+def _finding(footer: FileFooter, column: str, found: str, wanted: str, text: str) -> Finding:
     return Finding(
         path=f"{footer.path}: {column}" if column else footer.path,
         found=found,
         wanted=wanted,
-        message=f"file {footer.path} {told}",
+        message=f"file {footer.path} {text}",
     )
 
 
@@ -98,13 +94,13 @@ def _each_schema(examine: Callable[[Case, ParquetNode], Iterable[_Flaw]]) -> Che
                 flaws = known[id(root)] = tuple(examine(case, root))
             for flaw in flaws:
                 column = render_path(flaw.path)
-                yield _finding(footer, column, flaw.found, flaw.wanted, flaw.told)
+                yield _finding(footer, column, flaw.found, flaw.wanted, flaw.text)
 
     return check
 
 
 def footers_are_readable(case: Case) -> Iterator[Finding]:
-    """What cannot be read cannot be promised."""
+    """Nothing can be checked of a file whose footer cannot be read."""
     for footer in case.subject.footers:
         if footer.root is None:
             why = footer.problem.rstrip(".") or "no reason is known"
@@ -114,10 +110,10 @@ def footers_are_readable(case: Case) -> Iterator[Finding]:
 def row_counts_agree(case: Case) -> Iterator[Finding]:
     """Iceberg trusts the number of rows in the manifest, which comes from the statistics."""
     for footer in case.subject.footers:
-        counted = None if footer.root is None else row_count(footer.add.stats)
+        counted = None if footer.root is None else footer.add.num_records
         if counted is not None and counted != footer.num_rows:
-            told = f"holds {footer.num_rows} rows, and its statistics say {counted}"
-            yield _finding(footer, "", str(counted), str(footer.num_rows), told)
+            text = f"holds {footer.num_rows} rows, and its statistics say {counted}"
+            yield _finding(footer, "", str(counted), str(footer.num_rows), text)
 
 
 def no_legacy_calendar(case: Case) -> Iterator[Finding]:
@@ -191,8 +187,8 @@ def _partition_places(case: Case, root: ParquetNode) -> dict[str, int | None]:
 def _partitions_absent(case: Case, root: ParquetNode) -> Iterator[_Flaw]:
     for name, place in _partition_places(case, root).items():
         if place is None:
-            told = f"does not hold the partition column {render_path((name,))}"
-            yield _Flaw((name,), "absent", "in the file", told)
+            text = f"does not hold the partition column {render_path((name,))}"
+            yield _Flaw((name,), "absent", "in the file", text)
 
 
 def _partitions_before_data(case: Case, root: ParquetNode) -> Iterator[_Flaw]:
@@ -202,8 +198,8 @@ def _partitions_before_data(case: Case, root: ParquetNode) -> Iterator[_Flaw]:
     last_data = max((i for i in range(len(root.children)) if i not in taken), default=-1)
     for name, place in places.items():
         if place is not None and place < last_data:
-            told = f"has the partition column {render_path((name,))} before data columns"
-            yield _Flaw((name,), f"column {place + 1}", "after the data columns", told)
+            text = f"has the partition column {render_path((name,))} before data columns"
+            yield _Flaw((name,), f"column {place + 1}", "after the data columns", text)
 
 
 def _hidden(case: Case) -> dict[str, int]:
@@ -218,14 +214,14 @@ def _row_tracking(case: Case, root: ParquetNode) -> Iterator[_Flaw]:
         wanted = hidden.get(node.name)
         if wanted is not None and node.field_id != wanted:
             found = "no field id" if node.field_id is None else f"field id {node.field_id}"
-            told = f"has {found} on {node.name}, and Iceberg looks for {wanted}"
-            yield _Flaw((node.name,), found, f"field id {wanted}", told)
+            text = f"has {found} on {node.name}, and Iceberg looks for {wanted}"
+            yield _Flaw((node.name,), found, f"field id {wanted}", text)
 
 
 def _field_ids(case: Case, root: ParquetNode) -> Iterator[_Flaw]:
     metadata = case.subject.metadata
     owners: dict[int, ColumnPath] = {}
-    for claim in schema_facts(metadata).claims:
+    for claim in index_schema(metadata).claims:
         owners.setdefault(claim.id, claim.path)
     hidden = _hidden(case)
     columns = tuple(node for node in root.children if node.name not in hidden)
@@ -308,8 +304,8 @@ class _IdWalk:
         elif wanted is not None and found != wanted:
             yield self.wrong(path, str(found), str(wanted), f"has field id {found}, not {wanted}")
         elif wanted is None and found in self.owners:
-            told = f"has field id {found}, which is that of {render_path(self.owners[found])}"
-            yield self.wrong(path, str(found), "the id of its column", told)
+            text = f"has field id {found}, which is that of {render_path(self.owners[found])}"
+            yield self.wrong(path, str(found), "the id of its column", text)
 
     def node(self, node: ParquetNode, place: _Place, path: tuple[str, ...]) -> Iterator[_Flaw]:
         """What is below a node that has been looked at."""
@@ -354,5 +350,5 @@ class _IdWalk:
     def two_levels(self, path: tuple[str, ...]) -> _Flaw:
         return self.wrong(path, "a list of two levels", "three levels", "is a list of two levels")
 
-    def wrong(self, path: tuple[str, ...], found: str, wanted: str, told: str) -> _Flaw:
-        return _Flaw(path, found, wanted, f"has a column {render_path(path)} that {told}")
+    def wrong(self, path: tuple[str, ...], found: str, wanted: str, text: str) -> _Flaw:
+        return _Flaw(path, found, wanted, f"has a column {render_path(path)} that {text}")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
 from twinlake.errors import how_to_drop_constraint
-from twinlake.protocol import constraint_names
-from twinlake.schema import MODE_KEY
+from twinlake.protocol import constraint_names, features, keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from twinlake.compat.rule import Case, Check
 
 __all__ = [
-    "CHANGE_DATA_FEED_KEY",
-    "ROW_TRACKING",
-    "ROW_TRACKING_KEY",
     "base_is_on",
     "change_data_feed_is_off",
     "mode_finding",
@@ -31,10 +27,6 @@ __all__ = [
     "shown",
 ]
 
-CHANGE_DATA_FEED_KEY: Final = "delta.enableChangeDataFeed"
-ROW_TRACKING: Final = "rowTracking"
-ROW_TRACKING_KEY: Final = "delta.enableRowTracking"
-
 
 def shown(case: Case, key: str) -> str:
     """A configuration value for a report."""
@@ -43,10 +35,10 @@ def shown(case: Case, key: str) -> str:
 
 def mode_finding(case: Case, modes: Collection[str]) -> Finding:
     """What is wrong with the mode of column mapping."""
-    found = shown(case, MODE_KEY)
+    found = shown(case, keys.COLUMN_MAPPING_MODE)
     wanted = " or ".join(modes)
     return Finding(
-        path=MODE_KEY,
+        path=keys.COLUMN_MAPPING_MODE,
         found=found,
         wanted=wanted,
         message=f"the mode of column mapping is {found}, and {case.compat} needs {wanted}",
@@ -57,7 +49,7 @@ def mode_is(*modes: str) -> Check:
     """Column mapping is in one of the modes, spelt as the protocol spells it."""
 
     def check(case: Case) -> Iterator[Finding]:
-        if case.subject.metadata.get(MODE_KEY) not in modes:
+        if case.subject.metadata.get(keys.COLUMN_MAPPING_MODE) not in modes:
             yield mode_finding(case, modes)
 
     return check
@@ -70,33 +62,33 @@ def property_finding(case: Case, key: str, wanted: str, why: str) -> Finding:
 
 
 def other_versions_are_off(case: Case) -> Iterator[Finding]:
-    """A table makes one of the three base promises at a time."""
+    """Only one of icebergCompatV1 to V3 can be enabled at a time."""
     metadata = case.subject.metadata
     for other in COMPATS.values():
         if not other.is_writer and other is not case.compat and other.is_enabled(metadata):
-            why = f"but only one version can be on, and {case.compat} is asked for"
+            why = f"but only one version can be enabled, and {case.compat} is asked for"
             yield property_finding(case, other.key, "false", why)
 
 
 def base_is_on(case: Case) -> Iterator[Finding]:
-    """A writer promise stands on the promise to readers."""
+    """A writer feature requires its base."""
     base = COMPATS[case.compat.base or ""]
     if not base.is_enabled(case.subject.metadata):
-        yield property_finding(case, base.key, "true", f"and {case.compat} stands on {base}")
+        yield property_finding(case, base.key, "true", f"and {case.compat} requires {base}")
 
 
 def row_tracking_is_on(case: Case) -> Iterator[Finding]:
     """Rows have ids, and the protocol says so."""
-    if not case.subject.metadata.flag(ROW_TRACKING_KEY):
+    if not case.subject.metadata.flag(keys.ENABLE_ROW_TRACKING):
         yield property_finding(
-            case, ROW_TRACKING_KEY, "true", f"and {case.compat} needs row tracking"
+            case, keys.ENABLE_ROW_TRACKING, "true", f"and {case.compat} needs row tracking"
         )
-    if not case.subject.protocol.is_supported(ROW_TRACKING):
+    if not case.subject.protocol.is_supported(features.ROW_TRACKING):
         yield Finding(
-            path=ROW_TRACKING,
+            path=features.ROW_TRACKING,
             found="not listed",
             wanted="listed in writerFeatures",
-            message=f"feature {ROW_TRACKING} is missing, and {case.compat} needs it",
+            message=f"feature {features.ROW_TRACKING} is missing, and {case.compat} needs it",
         )
 
 
@@ -108,15 +100,15 @@ def _off(key: str, what: str) -> Check:
     return check
 
 
-change_data_feed_is_off: Final = _off(CHANGE_DATA_FEED_KEY, "a change data feed")
-row_tracking_is_off: Final = _off(ROW_TRACKING_KEY, "row tracking")
+change_data_feed_is_off: Final = _off(keys.ENABLE_CHANGE_DATA_FEED, "a change data feed")
+row_tracking_is_off: Final = _off(keys.ENABLE_ROW_TRACKING, "row tracking")
 
 
 def no_constraints(case: Case) -> Iterator[Finding]:
     """No CHECK constraint, which an Iceberg writer would not enforce."""
     metadata = case.subject.metadata
     for name in constraint_names(metadata):
-        key = f"delta.constraints.{name}"
+        key = keys.CONSTRAINTS_PREFIX + name
         yield Finding(
             path=key,
             found=metadata.get(key),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
-from twinlake.compat.rules.schema_index import schema_facts
+from twinlake.compat.rules.schema_index import index_schema
 from twinlake.errors import how_to_drop_feature
-from twinlake.protocol import find_feature
+from twinlake.protocol import features, find_feature, keys
 from twinlake.schema import CURRENT_DEFAULT_KEY, render_path
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALLOWED",
-    "COLUMN_MAPPING",
-    "DEFAULTS",
-    "DELETION_VECTORS",
-    "DELETION_VECTORS_KEY",
     "NAMED_APART",
     "allowed_features",
     "column_mapping_is_readable",
@@ -30,68 +26,70 @@ __all__ = [
     "deletion_vectors_are_off",
     "deletion_vectors_are_unsupported",
     "disallowed_features",
+    "feature_and_base_are_listed",
     "feature_is_listed",
+    "feature_is_listed_on_version_seven",
     "features_named_apart",
-    "promise_is_listed",
-    "promises_are_listed",
     "reader_knows_column_mapping",
     "writer_version_is_seven",
 ]
 
-COLUMN_MAPPING: Final = "columnMapping"
-DEFAULTS: Final = "allowColumnDefaults"
-DELETION_VECTORS: Final = "deletionVectors"
-DELETION_VECTORS_KEY: Final = "delta.enableDeletionVectors"
 _WRITER_LISTS: Final = 7
 
 #: May be supported, as long as a rule of its own finds them not in use.
 _IDLE: Final = frozenset(
-    ("invariants", "changeDataFeed", "checkConstraints", "identityColumns", "generatedColumns",
-     "rowTracking")
-)  # fmt: skip
+    {
+        features.INVARIANTS,
+        features.CHANGE_DATA_FEED,
+        features.CHECK_CONSTRAINTS,
+        features.IDENTITY_COLUMNS,
+        features.GENERATED_COLUMNS,
+        features.ROW_TRACKING,
+    }
+)
 _WRITER_V1: Final = _IDLE | {
-    "appendOnly",
-    COLUMN_MAPPING,
-    "icebergWriterCompatV1",
-    "icebergCompatV2",
-    "domainMetadata",
-    "vacuumProtocolCheck",
-    "v2Checkpoint",
-    "inCommitTimestamp",
-    "clustering",
-    "timestampNtz",
-    "typeWidening",
+    features.APPEND_ONLY,
+    features.COLUMN_MAPPING,
+    features.ICEBERG_WRITER_COMPAT_V1,
+    features.ICEBERG_COMPAT_V2,
+    features.DOMAIN_METADATA,
+    features.VACUUM_PROTOCOL_CHECK,
+    features.V2_CHECKPOINT,
+    features.IN_COMMIT_TIMESTAMP,
+    features.CLUSTERING,
+    features.TIMESTAMP_NTZ,
+    features.TYPE_WIDENING,
 }
 _WRITER_V3: Final = _WRITER_V1 | {
-    "icebergCompatV3",
-    "icebergWriterCompatV3",
-    DELETION_VECTORS,
-    "variantType",
-    "variantType-preview",
-    "variantShredding",
-    "variantShredding-preview",
-    DEFAULTS,
-    "geospatial",
+    features.ICEBERG_COMPAT_V3,
+    features.ICEBERG_WRITER_COMPAT_V3,
+    features.DELETION_VECTORS,
+    features.VARIANT_TYPE,
+    features.VARIANT_TYPE_PREVIEW,
+    features.VARIANT_SHREDDING,
+    features.VARIANT_SHREDDING_PREVIEW,
+    features.ALLOW_COLUMN_DEFAULTS,
+    features.GEOSPATIAL,
 }
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
-    "icebergWriterCompatV1": _WRITER_V1,
-    "icebergWriterCompatV3": _WRITER_V3,
+    features.ICEBERG_WRITER_COMPAT_V1: _WRITER_V1,
+    features.ICEBERG_WRITER_COMPAT_V3: _WRITER_V3,
 }
-"""The features a table may support, by the writer promise it makes."""
+"""The features a table may support, by the writer feature that is enabled."""
 
-_COLLATIONS: Final = frozenset(("collations", "collations-preview"))
+_COLLATIONS: Final = frozenset((features.COLLATIONS, features.COLLATIONS_PREVIEW))
 NAMED_APART: Final[Mapping[str, frozenset[str]]] = {
-    "icebergWriterCompatV1": _COLLATIONS
+    features.ICEBERG_WRITER_COMPAT_V1: _COLLATIONS
     | {
-        DEFAULTS,
-        "variantType",
-        "variantType-preview",
-        "variantShredding",
-        "variantShredding-preview",
+        features.ALLOW_COLUMN_DEFAULTS,
+        features.VARIANT_TYPE,
+        features.VARIANT_TYPE_PREVIEW,
+        features.VARIANT_SHREDDING,
+        features.VARIANT_SHREDDING_PREVIEW,
     },
-    "icebergWriterCompatV3": _COLLATIONS,
+    features.ICEBERG_WRITER_COMPAT_V3: _COLLATIONS,
 }
-"""Features that the writer promise rules out by name, besides leaving them off its list."""
+"""Features that the writer feature excludes by name, besides not allowing them."""
 
 _NO_DEFAULT: Final = (
     "Leave DEFAULT out of the column; to take away a default that is there run "
@@ -100,13 +98,15 @@ _NO_DEFAULT: Final = (
 
 
 def allowed_features(case: Case) -> frozenset[str]:
-    """The features that the writer promise lets a table support."""
+    """The features that the writer feature allows."""
     return ALLOWED[case.compat.feature]
 
 
 def column_mapping_is_readable(protocol: Protocol) -> bool:
-    """Whether readers are told of column mapping: by the integer 2, or by the list of 3."""
-    return protocol.min_reader_version == 2 or COLUMN_MAPPING in (protocol.reader_features or ())
+    """Whether readers need column mapping: reader version 2, or 3 that lists it."""
+    return protocol.min_reader_version == 2 or features.COLUMN_MAPPING in (
+        protocol.reader_features or ()
+    )
 
 
 def writer_version_is_seven(case: Case) -> Iterator[Finding]:
@@ -133,19 +133,19 @@ def _listed(case: Case, *names: str) -> Iterator[Finding]:
             )
 
 
-def feature_is_listed(case: Case) -> Iterator[Finding]:
-    """The promise is a feature of writer version 7 and has to be listed by name."""
+def feature_is_listed_on_version_seven(case: Case) -> Iterator[Finding]:
+    """A compat feature needs writer version 7 and has to be listed by name."""
     yield from writer_version_is_seven(case)
-    yield from promise_is_listed(case)
+    yield from feature_is_listed(case)
 
 
-def promise_is_listed(case: Case) -> Iterator[Finding]:
-    """The promise itself is listed."""
+def feature_is_listed(case: Case) -> Iterator[Finding]:
+    """The compat feature itself is listed."""
     yield from _listed(case, case.compat.feature)
 
 
-def promises_are_listed(case: Case) -> Iterator[Finding]:
-    """A writer promise and the one it stands on are both listed."""
+def feature_and_base_are_listed(case: Case) -> Iterator[Finding]:
+    """A writer feature and its base are both listed."""
     yield from _listed(case, COMPATS[case.compat.base or ""].feature, case.compat.feature)
 
 
@@ -154,10 +154,10 @@ def reader_knows_column_mapping(case: Case) -> Iterator[Finding]:
     protocol = case.subject.protocol
     if not column_mapping_is_readable(protocol):
         yield Finding(
-            path=COLUMN_MAPPING,
+            path=features.COLUMN_MAPPING,
             found=f"reader version {protocol.min_reader_version} without it",
             wanted="reader version 2, or 3 with columnMapping in readerFeatures",
-            message="the protocol does not tell readers of column mapping",
+            message="the protocol does not require column mapping of readers",
         )
 
 
@@ -166,23 +166,23 @@ def column_mapping_is_supported(case: Case) -> Iterator[Finding]:
     protocol = case.subject.protocol
     sides = {
         "readers": column_mapping_is_readable(protocol),
-        "writers": COLUMN_MAPPING in protocol.writer_requirements,
+        "writers": features.COLUMN_MAPPING in protocol.writer_requirements,
     }
     missing = " and ".join(side for side, known in sides.items() if not known)
     if missing:
         yield Finding(
-            path=COLUMN_MAPPING,
+            path=features.COLUMN_MAPPING,
             found=f"protocol {protocol}",
             wanted="columnMapping for readers and writers",
-            message=f"the protocol does not tell {missing} of column mapping",
+            message=f"the protocol does not require column mapping of {missing}",
         )
 
 
 def deletion_vectors_are_unsupported(case: Case) -> Iterator[Finding]:
     """The feature must not be there at all."""
-    if case.subject.protocol.is_supported(DELETION_VECTORS):
+    if case.subject.protocol.is_supported(features.DELETION_VECTORS):
         yield Finding(
-            path=DELETION_VECTORS,
+            path=features.DELETION_VECTORS,
             found="supported",
             wanted="not supported",
             message=f"the protocol has deletionVectors, which {case.compat} does not allow",
@@ -192,14 +192,14 @@ def deletion_vectors_are_unsupported(case: Case) -> Iterator[Finding]:
 def deletion_vectors_are_off(case: Case) -> Iterator[Finding]:
     """The feature may be there, but new deletion vectors must not be written."""
     subject = case.subject
-    if subject.protocol.is_supported(DELETION_VECTORS) and subject.metadata.flag(
-        DELETION_VECTORS_KEY
+    if subject.protocol.is_supported(features.DELETION_VECTORS) and subject.metadata.flag(
+        keys.ENABLE_DELETION_VECTORS
     ):
         yield Finding(
-            path=DELETION_VECTORS_KEY,
+            path=keys.ENABLE_DELETION_VECTORS,
             found="true",
             wanted="false",
-            message=f"deletion vectors are switched on, which {case.compat} does not allow",
+            message=f"deletion vectors are enabled, which {case.compat} does not allow",
         )
 
 
@@ -233,11 +233,11 @@ def _way_out(name: str) -> str:
 
 def _defaults(case: Case) -> Iterator[Finding]:
     """Columns with a default, also where the feature that goes with it is missing."""
-    for fact in schema_facts(case.subject.metadata).fields_with(CURRENT_DEFAULT_KEY):
-        where = render_path(fact.path)
+    for entry in index_schema(case.subject.metadata).fields_with(CURRENT_DEFAULT_KEY):
+        where = render_path(entry.path)
         yield Finding(
             path=where,
-            found=f"DEFAULT {fact.field.metadata[CURRENT_DEFAULT_KEY]}",
+            found=f"DEFAULT {entry.field.metadata[CURRENT_DEFAULT_KEY]}",
             wanted="no default",
             message=f"column {where} has a default value",
             fix=_NO_DEFAULT,
@@ -246,7 +246,11 @@ def _defaults(case: Case) -> Iterator[Finding]:
 
 def features_named_apart(case: Case) -> Iterator[Finding]:
     """The features whose mere support is ruled out by name."""
-    defaults = tuple(_defaults(case)) if DEFAULTS in NAMED_APART[case.compat.feature] else ()
+    defaults = (
+        tuple(_defaults(case))
+        if features.ALLOW_COLUMN_DEFAULTS in NAMED_APART[case.compat.feature]
+        else ()
+    )
     yield from defaults
     for name in sorted(case.subject.protocol.feature_names & NAMED_APART[case.compat.feature]):
         yield Finding(
@@ -255,5 +259,7 @@ def features_named_apart(case: Case) -> Iterator[Finding]:
             wanted="not supported",
             message=f"feature {name} must not even be supported under {case.compat}",
             # A default that is being added brings the feature along.
-            fix=_NO_DEFAULT if defaults and name == DEFAULTS else _way_out(name),
+            fix=_NO_DEFAULT
+            if defaults and name == features.ALLOW_COLUMN_DEFAULTS
+            else _way_out(name),
         )

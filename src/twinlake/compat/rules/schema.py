@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.compat.rule import Finding
 from twinlake.compat.rules.default_literal import is_literal_of
-from twinlake.compat.rules.schema_index import IDENTITY_KEYS, schema_facts
+from twinlake.compat.rules.schema_index import IDENTITY_KEYS, index_schema
+from twinlake.protocol import features, keys
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     COLLATIONS_KEY,
@@ -15,7 +16,6 @@ from twinlake.schema import (
     EXISTS_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     INVARIANTS_KEY,
-    MAX_COLUMN_ID_KEY,
     PHYSICAL_NAME_KEY,
     Array,
     ColumnPath,
@@ -29,6 +29,7 @@ from twinlake.schema import (
     can_widen,
     char_type,
     field_id,
+    id_name,
     render_path,
 )
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from twinlake.compat.rule import Case, Check
-    from twinlake.compat.rules.schema_index import FieldFact
+    from twinlake.compat.rules.schema_index import IndexedField
     from twinlake.schema import TypeChange
 
 __all__ = [
@@ -118,7 +119,7 @@ def is_outside(version: int, *, everything: bool = False) -> Callable[[DataType]
 def type_finding(
     case: Case, path: ColumnPath, kind: str, wanted: str, message: str = ""
 ) -> Finding:
-    """A column whose type the promise does not allow."""
+    """A column whose type the compat feature does not allow."""
     where = render_path(path)
     return Finding(
         path=where,
@@ -128,15 +129,17 @@ def type_finding(
     )
 
 
-def types_outside(case: Case, minded: Callable[[DataType], bool], wanted: str) -> Iterator[Finding]:
-    """Every type of the schema that is minded."""
-    for path, kind in schema_facts(case.subject.metadata).types:
-        if minded(kind):
+def types_outside(
+    case: Case, excluded: Callable[[DataType], bool], wanted: str
+) -> Iterator[Finding]:
+    """Every type of the schema that is excluded."""
+    for path, kind in index_schema(case.subject.metadata).types:
+        if excluded(kind):
             yield type_finding(case, path, str(kind), wanted)
 
 
-def _type_check(minded: Callable[[DataType], bool], wanted: str) -> Check:
-    return lambda case: types_outside(case, minded, wanted)
+def _type_check(excluded: Callable[[DataType], bool], wanted: str) -> Check:
+    return lambda case: types_outside(case, excluded, wanted)
 
 
 no_collections: Final = _type_check(_is_collection, "no array, map or void")
@@ -159,20 +162,20 @@ def collations_of(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 def collated_columns(case: Case) -> Iterator[tuple[ColumnPath, str]]:
     """Every text that is not compared by its bytes, with its collation."""
-    for fact in schema_facts(case.subject.metadata).fields_with(COLLATIONS_KEY):
-        for where, name in collations_of(fact.field.metadata).items():
+    for entry in index_schema(case.subject.metadata).fields_with(COLLATIONS_KEY):
+        for where, name in collations_of(entry.field.metadata).items():
             # The key of a collation is the name of the field and then element, key, value.
-            below = where.removeprefix(fact.field.name).strip(".")
-            yield (*fact.path, *(below.split(".") if below else ())), name
+            below = where.removeprefix(entry.field.name).strip(".")
+            yield (*entry.path, *(below.split(".") if below else ())), name
 
 
 def allowed_types(version: int, *, everything: bool = False) -> Check:
     """Types are on the list of the version; see :func:`is_outside`."""
-    minded = is_outside(version, everything=everything)
+    excluded = is_outside(version, everything=everything)
     wanted = "a type of Iceberg v3" if version >= 3 else "a type of Iceberg v2"
 
     def check(case: Case) -> Iterator[Finding]:
-        yield from types_outside(case, minded, wanted)
+        yield from types_outside(case, excluded, wanted)
         for path, name in collated_columns(case):
             yield type_finding(case, path, f"string collate {name}", "string compared by its bytes")
 
@@ -181,9 +184,9 @@ def allowed_types(version: int, *, everything: bool = False) -> Check:
 
 def no_char(case: Case) -> Iterator[Finding]:
     """No CHAR, at any depth: Spark pads its values when it reads them."""
-    for fact in schema_facts(case.subject.metadata).fields_with(CHAR_VARCHAR_KEY):
-        if (found := char_type(fact.field)) is not None:
-            where = render_path(fact.path)
+    for entry in index_schema(case.subject.metadata).fields_with(CHAR_VARCHAR_KEY):
+        if (found := char_type(entry.field)) is not None:
+            where = render_path(entry.path)
             yield Finding(
                 path=where,
                 found=found,
@@ -217,23 +220,23 @@ def partition_types(case: Case) -> Iterator[Finding]:
             )
 
 
-def name_finding(fact: FieldFact) -> Finding:
+def name_finding(entry: IndexedField) -> Finding:
     """A field whose physical name is not made from its id."""
-    own = field_id(fact.field)
-    found = fact.field.metadata.get(PHYSICAL_NAME_KEY)
-    where = render_path(fact.path)
+    own = field_id(entry.field)
+    found = entry.field.metadata.get(PHYSICAL_NAME_KEY)
+    where = render_path(entry.path)
     return Finding(
         path=where,
         found="(not set)" if found is None else str(found),
-        wanted="col-<id>" if own is None else f"col-{own}",
+        wanted="col-<id>" if own is None else id_name(own),
         message=f"column {where} has physical name {found!s} and id {own!s}",
     )
 
 
 def physical_names(case: Case) -> Iterator[Finding]:
     """The physical name of every struct field is made from its id."""
-    for fact in schema_facts(case.subject.metadata).misnamed:
-        yield name_finding(fact)
+    for entry in index_schema(case.subject.metadata).misnamed:
+        yield name_finding(entry)
 
 
 def _id_finding(path: ColumnPath, found: str, wanted: str, message: str) -> Finding:
@@ -244,26 +247,25 @@ def _id_finding(path: ColumnPath, found: str, wanted: str, message: str) -> Find
 def ids_are_whole(case: Case) -> Iterator[Finding]:
     """Every column, element, key and value has an id of its own, none above the highest."""
     metadata = case.subject.metadata
-    facts = schema_facts(metadata)
-    for path in facts.without_id:
+    index = index_schema(metadata)
+    for path in index.without_id:
         yield _id_finding(path, "no id", "an id of its own", "has no id")
     owners: dict[int, ColumnPath] = {}
-    text = metadata.configuration.get(MAX_COLUMN_ID_KEY)
-    # ASCII digits only: int() would read digits of other scripts as well.
-    highest = int(text) if text is not None and text.isascii() and text.isdigit() else None
+    text = metadata.configuration.get(keys.MAX_COLUMN_ID)
+    highest = metadata.max_column_id
     if text is not None and highest is None:
         yield Finding(
-            path=MAX_COLUMN_ID_KEY,
+            path=keys.MAX_COLUMN_ID,
             found=text,
             wanted="a number",
-            message=f"{MAX_COLUMN_ID_KEY} is {text!r}, which is not a number",
+            message=f"{keys.MAX_COLUMN_ID} is {text!r}, which is not a number",
         )
     bound = _MAX_ID if highest is None else min(highest, _MAX_ID)
-    for claim in facts.claims:
+    for claim in index.claims:
         first = owners.setdefault(claim.id, claim.path)
         if first is not claim.path:
-            told = f"has id {claim.id}, which is also the id of {render_path(first)}"
-            yield _id_finding(claim.path, str(claim.id), "an id of its own", told)
+            text = f"has id {claim.id}, which is also the id of {render_path(first)}"
+            yield _id_finding(claim.path, str(claim.id), "an id of its own", text)
         if not 0 < claim.id <= bound:
             wanted = f"1 to {bound}"
             yield _id_finding(claim.path, str(claim.id), wanted, f"has id {claim.id}, not {wanted}")
@@ -288,7 +290,7 @@ def _history_finding(path: ColumnPath, change: TypeChange | None, problem: str) 
 
 def unsuitable_changes(case: Case) -> Iterable[Finding]:
     """Recorded changes of types that Iceberg does not have, and records that cannot be read."""
-    for entry in schema_facts(case.subject.metadata).history:
+    for entry in index_schema(case.subject.metadata).history:
         change = entry.change
         if change is None or not can_widen(change.from_type, change.to_type, iceberg=True):
             yield _history_finding(entry.path, change, entry.problem)
@@ -296,17 +298,16 @@ def unsuitable_changes(case: Case) -> Iterable[Finding]:
 
 def type_changes_suit_iceberg(case: Case) -> Iterable[Finding]:
     """The history of types holds only what Iceberg can do; without the feature it means nothing."""
-    protocol = case.subject.protocol
-    if protocol.is_supported("typeWidening") or protocol.is_supported("typeWidening-preview"):
+    if case.subject.protocol.supports_either(features.TYPE_WIDENING):
         return unsuitable_changes(case)
     return ()
 
 
 def _no_key(keys: tuple[str, ...], what: str) -> Check:
     def check(case: Case) -> Iterator[Finding]:
-        for fact in schema_facts(case.subject.metadata).fields_with(*keys):
-            where = render_path(fact.path)
-            held = {key: fact.field.metadata[key] for key in keys if key in fact.field.metadata}
+        for entry in index_schema(case.subject.metadata).fields_with(*keys):
+            where = render_path(entry.path)
+            held = {key: entry.field.metadata[key] for key in keys if key in entry.field.metadata}
             yield Finding(
                 path=where,
                 found=", ".join(f"{key} = {value}" for key, value in held.items()),
@@ -330,14 +331,14 @@ def defaults_are_literals(case: Case) -> Iterator[Finding]:
 
 def bad_defaults(case: Case, is_literal: Callable[[DataType, str], bool]) -> Iterator[Finding]:
     """The defaults that a reading does not take for literals."""
-    for fact in schema_facts(case.subject.metadata).fields_with(CURRENT_DEFAULT_KEY):
-        found = fact.field.metadata[CURRENT_DEFAULT_KEY]
-        if isinstance(found, str) and is_literal(fact.field.type, found):
+    for entry in index_schema(case.subject.metadata).fields_with(CURRENT_DEFAULT_KEY):
+        found = entry.field.metadata[CURRENT_DEFAULT_KEY]
+        if isinstance(found, str) and is_literal(entry.field.type, found):
             continue
-        where = render_path(fact.path)
+        where = render_path(entry.path)
         yield Finding(
             path=where,
             found=str(found),
-            wanted=f"a literal of type {fact.field.type}",
-            message=f"the default of {where} is {found}, not a literal of {fact.field.type}",
+            wanted=f"a literal of type {entry.field.type}",
+            message=f"the default of {where} is {found}, not a literal of {entry.field.type}",
         )

@@ -1,7 +1,7 @@
-"""What the rules ask of a schema, found in one walk and kept for as long as the schema stays.
+"""What the rules look up in a schema, found in one walk and kept as long as the schema.
 
-A table of thousands of columns is judged at every commit that changes it, so no rule walks the
-schema by itself: plain columns leave no trace here, and a rule looks only at what stands out.
+A table of thousands of columns is checked at every commit that changes it, so no rule walks the
+schema by itself: the index leaves out plain columns, and a rule looks only at the rest.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from twinlake.schema import (
     StructField,
     TypeChange,
     field_id,
+    id_name,
     nested_ids,
     type_changes,
     walk_types,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from twinlake.protocol import Metadata
 
-__all__ = ["IDENTITY_KEYS", "Claim", "FieldFact", "History", "SchemaFacts", "schema_facts"]
+__all__ = ["IDENTITY_KEYS", "Claim", "History", "IndexedField", "SchemaIndex", "index_schema"]
 
 IDENTITY_KEYS: Final = (
     IDENTITY_START_KEY,
@@ -63,7 +64,7 @@ _KEYS: Final = frozenset(
         TYPE_CHANGES_KEY,
     )
 )
-#: Types that every version of every promise allows everywhere.
+#: Types that every compat feature allows everywhere.
 _PLAIN: Final = frozenset(
     (
         "integer", "long", "float", "double", "string", "binary", "boolean", "date", "timestamp",
@@ -73,8 +74,8 @@ _PLAIN: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class FieldFact:
-    """A struct field that stands out, and where it is."""
+class IndexedField:
+    """A struct field that some rule looks at, and its path."""
 
     path: ColumnPath
     field: StructField
@@ -99,14 +100,14 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaFacts:
+class SchemaIndex:
     """The columns that some rule may mind."""
 
     types: tuple[tuple[ColumnPath, DataType], ...]
     """Every array, map and unusual type, parents before children."""
-    keyed: Mapping[str, tuple[FieldFact, ...]]
+    keyed: Mapping[str, tuple[IndexedField, ...]]
     """The fields that carry a key of the metadata, for the keys that rules ask for."""
-    misnamed: tuple[FieldFact, ...]
+    misnamed: tuple[IndexedField, ...]
     """The fields whose physical name is not made from their id."""
     without_id: tuple[ColumnPath, ...]
     """Columns, elements, keys and values that have no id."""
@@ -124,23 +125,23 @@ class SchemaFacts:
             for _, inner in walk_types(kind.key)
         )
 
-    def fields_with(self, *keys: str) -> tuple[FieldFact, ...]:
+    def fields_with(self, *keys: str) -> tuple[IndexedField, ...]:
         """The fields that carry any of the keys, each once."""
         if len(keys) == 1:
             return self.keyed.get(keys[0], ())
-        found = {fact.path: fact for key in keys for fact in self.keyed.get(key, ())}
+        found = {entry.path: entry for key in keys for entry in self.keyed.get(key, ())}
         return tuple(found.values())
 
 
-def schema_facts(metadata: Metadata) -> SchemaFacts:
-    """The facts of the table's schema."""
-    return metadata.derived("compat facts", _facts)
+def index_schema(metadata: Metadata) -> SchemaIndex:
+    """The index of the table's schema."""
+    return metadata.derived("compat schema index", _index)
 
 
-def _facts(schema: Struct) -> SchemaFacts:
+def _index(schema: Struct) -> SchemaIndex:
     walk = _Walk()
     walk.struct(schema, (), False)
-    return SchemaFacts(
+    return SchemaIndex(
         types=tuple(walk.types),
         keyed={key: tuple(found) for key, found in walk.keyed.items()},
         misnamed=tuple(walk.misnamed),
@@ -157,8 +158,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.types: list[tuple[ColumnPath, DataType]] = []
-        self.keyed: dict[str, list[FieldFact]] = {}
-        self.misnamed: list[FieldFact] = []
+        self.keyed: dict[str, list[IndexedField]] = {}
+        self.misnamed: list[IndexedField] = []
         self.without_id: list[ColumnPath] = []
         self.claims: list[Claim] = []
         self.history: list[History] = []
@@ -173,10 +174,10 @@ class _Walk:
             else:
                 self.claims.append(Claim(here, own))
             name = metadata.get(PHYSICAL_NAME_KEY)
-            if own is None or name != f"col-{own}":
-                self.misnamed.append(FieldFact(here, field, in_collection))
+            if own is None or name != id_name(own):
+                self.misnamed.append(IndexedField(here, field, in_collection))
             if not _KEYS.isdisjoint(metadata):
-                self.notable(FieldFact(here, field, in_collection))
+                self.notable(IndexedField(here, field, in_collection))
             # Most columns of a wide table end here.
             if isinstance(field.type, Primitive) and field.type.name in _PLAIN:
                 continue
@@ -221,14 +222,14 @@ class _Walk:
             self.claims.append(Claim(here, own))
         self.type(kind, here, True, ids, place)
 
-    def notable(self, fact: FieldFact) -> None:
-        for key in fact.field.metadata:
+    def notable(self, entry: IndexedField) -> None:
+        for key in entry.field.metadata:
             if key in _KEYS:
-                self.keyed.setdefault(key, []).append(fact)
-        if TYPE_CHANGES_KEY not in fact.field.metadata:
+                self.keyed.setdefault(key, []).append(entry)
+        if TYPE_CHANGES_KEY not in entry.field.metadata:
             return
         try:
-            for change in type_changes(fact.field):
-                self.history.append(History((*fact.path, *change.field_path), change))
+            for change in type_changes(entry.field):
+                self.history.append(History((*entry.path, *change.field_path), change))
         except TwinlakeError as error:
-            self.history.append(History(fact.path, None, error.why or error.what))
+            self.history.append(History(entry.path, None, error.why or error.what))

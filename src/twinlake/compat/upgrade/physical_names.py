@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ParquetNode, StructField
 
-__all__ = ["Renaming", "id_misfits", "renaming"]
+__all__ = ["Renaming", "id_mismatches", "renaming"]
 
 _KEYED: Final = ("minValues", "maxValues", "nullCount")
 
@@ -103,7 +103,7 @@ def _renaming(old: DataType, new: DataType, mapped: bool) -> Renaming:
     )
 
 
-def id_misfits(root: ParquetNode, before: Metadata, after: Metadata) -> Iterator[str]:
+def id_mismatches(root: ParquetNode, before: Metadata, after: Metadata) -> Iterator[str]:
     """Where a file does not say by its ids alone which column of ``after`` is which."""
     numbers: dict[int, str] = {}
     for path, node in walk_nodes(root):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from twinlake.compat.registry.all_rules import RULES_BY_ID
 from twinlake.compat.upgrade.plan_text import moment_text, render_html, render_text
 from twinlake.compat.upgrade.step import StepState
 
@@ -17,20 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan"]
 
-#: The rules about rules for writers, by the end of their ids, and the names these go by.
-_GIVEN_UP: Final = {
-    "-11": "invariants",
-    "-13": "constraints",
-    "-14": "identityColumns",
-    "-15": "generatedColumns",
-    "-21": "defaults",
-    "-27": "char",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The steps from a table as it is to the promise; ``str()`` is for people."""
+    """The steps of an upgrade to a compat feature; ``str()`` is for people."""
 
     goal: Goal
     table: str
@@ -38,20 +29,20 @@ class Plan:
     """The version of the table that was looked at last."""
     steps: tuple[Step, ...]
     report: Report
-    """Where the table stood before the first step."""
+    """The report on the table before the first step."""
     blockers: tuple[Violation, ...] = ()
-    """What no step can mend; with any, nothing is done."""
+    """The violations that no step can fix; with any, nothing is changed."""
     obstacles: tuple[str, ...] = ()
-    """What else stands in the way, in sentences."""
+    """Other reasons why the upgrade cannot run, in sentences."""
 
     @property
     def refused(self) -> bool:
-        """Whether there is no way to the goal."""
+        """Whether the upgrade cannot run."""
         return bool(self.blockers or self.obstacles)
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why there is no way, in sentences."""
+        """Why the upgrade cannot run, in sentences."""
         return tuple(self._refusals())
 
     def _refusals(self) -> Iterator[str]:
@@ -64,9 +55,9 @@ class Plan:
 
     @property
     def advice(self) -> str:
-        """What may be given up to get on, where rules for writers block."""
-        ends = dict.fromkeys(violation.rule[-3:] for violation in self.blockers)
-        names = [_GIVEN_UP[end] for end in ends if end in _GIVEN_UP]
+        """What ``give_up`` can remove, where rules for writers block the upgrade."""
+        found = (RULES_BY_ID[violation.rule].gives_up for violation in self.blockers)
+        names = [name for name in dict.fromkeys(found) if name]
         if not names:
             return ""
         return (
@@ -87,23 +78,23 @@ class Plan:
 
     @property
     def files(self) -> int:
-        """Files to write again, in all steps."""
+        """Files to rewrite, in all steps."""
         return sum(step.cost.files for step in self.steps if step.state is not StepState.DONE)
 
     @property
-    def verdict(self) -> str:
-        """Where the plan stands, in a sentence."""
+    def summary(self) -> str:
+        """The state of the upgrade in a sentence."""
         to = f"table {self.table} to {self.goal}"
         if self.refused:
-            return f"There is no way from {to}: nothing was done and nothing will be."
+            return f"Cannot upgrade {to}; nothing was changed."
         if not self.steps:
-            return f"Nothing is to be done from {to}: it is there."
+            return f"Nothing to do: table {self.table} fulfils {self.goal}."
         if self.done:
-            return f"From {to}: done, as version {self.version}."
+            return f"Upgraded {to}, as version {self.version}."
         count = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
         if self.waiting_until is not None:
-            return f"From {to}: {count}, waiting until {moment_text(self.waiting_until)}."
-        return f"From {to}: {count}."
+            return f"Upgrade {to}: {count}, waiting until {moment_text(self.waiting_until)}."
+        return f"Upgrade {to}: {count}."
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -126,8 +117,8 @@ class Plan:
 
     def __str__(self) -> str:
         report = str(self.report) if self.refused else ""
-        return render_text(self.verdict, self.steps, self.refusals, report)
+        return render_text(self.summary, self.steps, self.refusals, report)
 
     def _repr_html_(self) -> str:
         report = self.report._repr_html_() if self.refused else ""
-        return render_html(self.verdict, self.steps, self.refusals, report)
+        return render_html(self.summary, self.steps, self.refusals, report)

@@ -21,22 +21,22 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _PERIODS: Final = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
-def render_text(verdict: str, steps: Sequence[Step], refusals: Sequence[str], report: str) -> str:
+def render_text(summary: str, steps: Sequence[Step], refusals: Sequence[str], report: str) -> str:
     """For a terminal; ``report`` is the text of it, where it is to be shown."""
-    lines = textwrap.wrap(verdict, _WIDTH)
+    lines = textwrap.wrap(summary, _WIDTH)
     if refusals:
-        lines += ["", "No step can mend:"]
+        lines += ["", "No step can fix:"]
         for text in refusals:
             lines += textwrap.wrap(f"- {text}", _WIDTH, subsequent_indent="  ")
         return "\n".join([*lines, "", report])
     lines += step_lines(steps)
     if any(step.state is StepState.WAITING for step in steps):
-        lines += ["", "Run the same command again after that time; it goes on where it stopped."]
+        lines += ["", "Run the same command again after that time; it continues where it stopped."]
     return "\n".join(lines)
 
 
 def step_lines(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The numbered steps, with what they cost, what they mend and what to know before."""
+    """The numbered steps, with what they cost, what they fix and what to know before."""
     return tuple(line for n, step in enumerate(steps, 1) for line in _step_lines(n, step))
 
 
@@ -47,10 +47,10 @@ def _step_lines(number: int, step: Step) -> Iterator[str]:
     yield from textwrap.wrap(
         f"{step.what}{mark}", _WIDTH, initial_indent=f"{number:>2}. ", subsequent_indent="    "
     )
-    facts = [cost_text(step.cost), *([f"mends {', '.join(step.why)}"] if step.why else [])]
+    parts = [cost_text(step.cost), *([f"fixes {', '.join(step.why)}"] if step.why else [])]
     indent = "    "
     yield from textwrap.wrap(
-        "; ".join(facts), _WIDTH, initial_indent=indent, subsequent_indent=indent
+        "; ".join(parts), _WIDTH, initial_indent=indent, subsequent_indent=indent
     )
     for note in step.notes:
         yield from textwrap.wrap(note, _WIDTH, initial_indent=indent, subsequent_indent=indent)
@@ -64,7 +64,7 @@ def cost_text(cost: Cost) -> str:
         else ["metadata only"]
     )
     if cost.listed:
-        parts.append(f"lists {_count(cost.listed, 'file')} again")
+        parts.append(f"commits {_count(cost.listed, 'file')} again unchanged")
     if cost.history:
         parts.append(f"loses {_count(cost.history, 'version')} of history")
     if cost.until_ms is not None:
@@ -101,14 +101,14 @@ def _size(size: int) -> str:
     return f"{size} B" if not unit else f"{amount:.1f} {_UNITS[unit]}"
 
 
-def render_html(verdict: str, steps: Sequence[Step], refusals: Sequence[str], report: str) -> str:
+def render_html(summary: str, steps: Sequence[Step], refusals: Sequence[str], report: str) -> str:
     """For a notebook; everything that comes from the table is escaped."""
-    parts = [f"<p>{escape(verdict)}</p>"]
+    parts = [f"<p>{escape(summary)}</p>"]
     if refusals:
         items = "".join(f"<li>{escape(line)}</li>" for line in refusals)
         parts.append(f"<ul>{items}</ul>{report}")
     elif steps:
-        head = "".join(f"<th>{name}</th>" for name in ("", "step", "cost", "mends", "state"))
+        head = "".join(f"<th>{name}</th>" for name in ("", "step", "cost", "fixes", "state"))
         rows = "".join(_html_row(number, step) for number, step in enumerate(steps, 1))
         parts.append(
             f'<table><thead><tr style="text-align:left">{head}</tr></thead>'

@@ -1,4 +1,4 @@
-"""What an upgrade is made of, as values: the goal, what is known, steps with their costs."""
+"""The values of an upgrade: its goal, its input, its steps with their costs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cost",
-    "FileFacts",
+    "FileSummary",
     "Goal",
-    "HistoryFacts",
+    "HistoryTruncation",
     "Step",
     "StepKind",
     "StepState",
@@ -31,23 +31,23 @@ class UpgradeMode(StrEnum):
     """Who may write the table afterwards."""
 
     STRICT = "strict"
-    """Iceberg writers and clients that know the writer promise; Delta Spark reads only."""
+    """Iceberg writers and clients that know the writer feature; Delta Spark reads only."""
     SHARED = "shared"
-    """Laid out for Iceberg writers without the promise, so that Delta Spark writes as well."""
+    """The layout for Iceberg writers without the writer feature: Delta Spark writes as well."""
 
 
 class StepKind(StrEnum):
     """What a step does."""
 
     SWITCH = "switch"
-    """Set properties that the promise depends on; metadata only."""
+    """Set properties that the compat feature depends on; metadata only."""
     PURGE = "purge"
-    """Write files with hidden rows again, under the metadata as it is."""
+    """Rewrite files with deletion vectors, under the metadata as it is."""
     DROP_FEATURE = "drop_feature"
     CONVERT = "convert"
     """Change metadata and files together, in one commit."""
-    PROMISE = "promise"
-    """Set the flags."""
+    ENABLE = "enable"
+    """Enable the compat feature and its base."""
     UNIFORM = "uniform"
     """Ask for Iceberg metadata to be kept."""
 
@@ -62,7 +62,7 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is asked for."""
+    """The compat feature to reach, and how."""
 
     compat: Compat
     mode: UpgradeMode = UpgradeMode.STRICT
@@ -72,17 +72,17 @@ class Goal:
     uniform: bool = False
     """Whether Iceberg metadata is to be kept afterwards."""
     give_up: frozenset[str] = frozenset()
-    """Rules for writers that may be taken away, by their names in ``BURDENS``."""
+    """Rules for writers that may be taken away, by their names in ``GIVE_UP_KEYS``."""
     policy: str = "bundled"
 
     @property
     def base(self) -> Compat:
-        """The promise about readers."""
+        """The compat feature itself, or the base of a writer feature."""
         return COMPATS[self.compat.base] if self.compat.base is not None else self.compat
 
     @property
     def sets_writer_flag(self) -> bool:
-        """Whether the promise about writers is made in the end."""
+        """Whether the upgrade ends with an enabled writer feature."""
         return self.compat.is_writer and self.mode is UpgradeMode.STRICT
 
     @property
@@ -97,33 +97,33 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
+class FileSummary:
     """What is known of the live files."""
 
     files: int = 0
     size: int = 0
     vectors: int = 0
-    """Files that hide rows by a deletion vector."""
+    """Files that have a deletion vector."""
     vectors_size: int = 0
     unfit: int = 0
-    """Files that break a rule about files, or hide rows where that is not allowed."""
+    """Files that break a rule about files, or have a deletion vector where that is not allowed."""
     unfit_size: int = 0
     broken: Mapping[str, int] = field(default_factory=dict)
     """How many files break each rule about files."""
     examples: tuple[Violation, ...] = ()
     """Some of these violations, for the report."""
     untagged: int = 0
-    """Fit files that do not say which version they were written for, where that is asked for."""
-    recast: int = 0
-    """Files of which only values break a rule: written again, their columns may stay as named."""
-    recast_size: int = 0
-    misfits: tuple[str, ...] = ()
-    """Why other files cannot stay as they are; only looked for where that is asked for."""
+    """Fit files without the tag of the version they were written for, where it is required."""
+    unfit_values: int = 0
+    """Files of which only values break a rule: a rewrite fixes them under any column names."""
+    unfit_values_size: int = 0
+    rewrite_reasons: tuple[str, ...] = ()
+    """Why other files must be rewritten; only filled for an upgrade in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryFacts:
-    """What stands between now and a feature that has to leave the history."""
+class HistoryTruncation:
+    """What has to be truncated before a feature can be dropped from the history."""
 
     versions: int = 0
     """How many versions have to be deleted."""
@@ -139,7 +139,7 @@ class Cost:
     """What a step takes."""
 
     files: int = 0
-    """Files to write again."""
+    """Files to rewrite."""
     size: int = 0
     """Bytes of these."""
     listed: int = 0
@@ -147,7 +147,7 @@ class Cost:
     history: int = 0
     """Versions that can no longer be read afterwards."""
     wait_ms: int = 0
-    """How long history has to rest before it may be deleted."""
+    """How long history is retained before it may be deleted."""
     until_ms: int | None = None
     """When that is over, where it is known."""
 
@@ -180,7 +180,7 @@ class Step:
     """Whether history has to be deleted for it."""
     what: str
     why: tuple[str, ...] = ()
-    """The rules that it mends."""
+    """The rules that it fixes."""
     cost: Cost = Cost()
     notes: tuple[str, ...] = ()
     """What a person should know before."""

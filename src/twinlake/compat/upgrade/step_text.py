@@ -1,11 +1,21 @@
-"""What the steps of an upgrade are called, and what a person should know before."""
+"""The texts of the steps of an upgrade, with notes for the person who runs it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from twinlake.compat.upgrade.target_metadata import char_columns, lays_out_alike, narrow_columns
-from twinlake.schema import ColumnMappingMode, render_path, walk_fields
+from twinlake.compat.upgrade.target_metadata import char_columns, has_same_layout, narrow_columns
+from twinlake.protocol import keys
+from twinlake.schema import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_START_KEY,
+    INVARIANTS_KEY,
+    PHYSICAL_NAME_KEY,
+    ColumnMappingMode,
+    render_path,
+    walk_fields,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,25 +30,25 @@ Texts = tuple[str, tuple[str, ...]]
 
 _SHOWN: Final = 5
 _SWITCHES: Final[Mapping[str, tuple[str, str]]] = {
-    "delta.enableDeletionVectors": (
+    keys.ENABLE_DELETION_VECTORS: (
         "deletion vectors",
-        "Deletes and updates write files again from here on.",
+        "From now on deletes and updates rewrite files.",
     ),
-    "delta.enableChangeDataFeed": (
+    keys.ENABLE_CHANGE_DATA_FEED: (
         "the change data feed",
-        "Whoever follows the changes of the table gets no more of them.",
+        "Readers of the change data feed get no further changes.",
     ),
-    "delta.enableRowTracking": ("row tracking", "Rows lose the ids they had."),
+    keys.ENABLE_ROW_TRACKING: ("row tracking", "Rows lose the ids they had."),
 }
-_BURDENS: Final[Mapping[str, str]] = {
-    "delta.invariants": "invariants",
-    "delta.generationExpression": "generation expressions",
-    "delta.identity.start": "identity columns",
-    "CURRENT_DEFAULT": "default values",
+_GIVEN_UP: Final[Mapping[str, str]] = {
+    INVARIANTS_KEY: "invariants",
+    GENERATION_EXPRESSION_KEY: "generation expressions",
+    IDENTITY_START_KEY: "identity columns",
+    CURRENT_DEFAULT_KEY: "default values",
 }
 _ID_READERS: Final = (
     "Readers that find columns by physical name (delta-rs does) see nulls in these files until "
-    "they are written again."
+    "they are rewritten."
 )
 
 
@@ -50,7 +60,7 @@ _NOT_PADDED: Final = (
 # Measured with Delta Spark 4.4.
 _FEED_COLUMNS: Final = (
     "While the change data feed is on, Delta Spark leaves columns without ids (_change_type, "
-    "__is_cdc) in the files that DELETE, UPDATE and MERGE write. The same upgrade mends them."
+    "__is_cdc) in the files that DELETE, UPDATE and MERGE write. The same upgrade rewrites them."
 )
 
 
@@ -58,21 +68,21 @@ def switch_text(before: Metadata, after: Metadata) -> Texts:
     """For the step that only sets properties."""
     off = [texts for key, texts in _SWITCHES.items() if before.flag(key) and not after.flag(key)]
     notes = [note for _, note in off]
-    parts = [f"switch off {_listed([name for name, _ in off])}"] if off else []
+    parts = [f"disable {_listed([name for name, _ in off])}"] if off else []
     constraints = [
-        key.removeprefix("delta.constraints.")
+        key.removeprefix(keys.CONSTRAINTS_PREFIX)
         for key in before.configuration
-        if key.startswith("delta.constraints.") and key not in after.configuration
+        if key.startswith(keys.CONSTRAINTS_PREFIX) and key not in after.configuration
     ]
     if constraints:
         parts.append(f"drop the constraints {_listed(constraints)}")
     old, new = _field_keys(before), _field_keys(after)
-    given_up = [name for key, name in _BURDENS.items() if key in old and key not in new]
+    given_up = [name for key, name in _GIVEN_UP.items() if key in old and key not in new]
     if given_up:
         parts.append(f"drop {_listed(given_up)}")
     if constraints or given_up:
-        notes.append("Writers are no longer asked to keep these rules.")
-    what = " and ".join(parts) if parts else "set the properties that the promise depends on"
+        notes.append("Writers no longer enforce these rules.")
+    what = " and ".join(parts) if parts else "set the properties that the feature depends on"
     return _sentence(what), tuple(notes)
 
 
@@ -80,14 +90,14 @@ def _field_keys(metadata: Metadata) -> set[str]:
     return {key for _, field in walk_fields(metadata.schema) for key in field.metadata}
 
 
-def purge_text(*, hides_rows: bool, recasts: bool) -> str:
-    """Writing files again whose columns keep their names: for which of the two reasons."""
+def purge_text(*, hides_rows: bool, rewrites_values: bool) -> str:
+    """For the step that rewrites files whose columns keep their names."""
     named = [
-        *(["with hidden rows"] if hides_rows else ()),
-        *(["whose dates and timestamps Iceberg reads otherwise"] if recasts else ()),
+        *(["with deletion vectors"] if hides_rows else ()),
+        *(["whose dates and timestamps Iceberg reads differently"] if rewrites_values else ()),
     ]
-    rest = ", without these rows" if hides_rows and not recasts else ""
-    return f"Write the files {' and those '.join(named)} again{rest}"
+    rest = ", without the deleted rows" if hides_rows and not rewrites_values else ""
+    return f"Rewrite the files {' and those '.join(named)}{rest}"
 
 
 def convert_text(before: Metadata, after: Metadata, goal: Goal, cost: Cost) -> Texts:
@@ -111,12 +121,12 @@ def convert_text(before: Metadata, after: Metadata, goal: Goal, cost: Cost) -> T
     if goal.base.is_enabled(after) and not goal.base.is_enabled(before):
         parts.append(f"set {goal.base.key} to true")
     if cost.files:
-        parts.append(f"write {_files(cost.files)} again")
+        parts.append(f"rewrite {_files(cost.files)}")
     if cost.listed:
-        parts.append(f"commit {_files(cost.listed)} again as they are")
-        if not lays_out_alike(before, after):
+        parts.append(f"commit {_files(cost.listed)} again unchanged")
+        if not has_same_layout(before, after):
             notes.append(_ID_READERS)
-    if not goal.sets_writer_flag and after.flag("delta.enableChangeDataFeed"):
+    if not goal.sets_writer_flag and after.flag(keys.ENABLE_CHANGE_DATA_FEED):
         notes.append(_FEED_COLUMNS)
     return _sentence(", ".join(parts)), tuple(notes)
 
@@ -127,10 +137,7 @@ def _found_by(mode: ColumnMappingMode) -> str:
 
 def _same_names(before: Metadata, after: Metadata) -> bool:
     def names(metadata: Metadata) -> list[object]:
-        return [
-            field.metadata.get("delta.columnMapping.physicalName")
-            for _, field in walk_fields(metadata.schema)
-        ]
+        return [field.metadata.get(PHYSICAL_NAME_KEY) for _, field in walk_fields(metadata.schema)]
 
     return names(before) == names(after)
 

@@ -1,4 +1,4 @@
-"""The metadata a table has to have before it can make a promise: ids, names and types. Pure.
+"""The metadata that a compat feature requires: ids, names and types. Pure.
 
 Every function takes metadata and gives metadata. Ids that a table has given out are kept wherever
 its files know them; the highest one never comes down.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from twinlake.protocol import constraint_names
+from twinlake.protocol import constraint_names, features, keys
 from twinlake.schema import (
     BYTE,
     CHAR_VARCHAR_KEY,
@@ -23,28 +23,18 @@ from twinlake.schema import (
     IDENTITY_STEP_KEY,
     INTEGER,
     INVARIANTS_KEY,
-    MAX_COLUMN_ID_KEY,
-    MODE_KEY,
-    NESTED_IDS_KEY,
-    PHYSICAL_NAME_KEY,
     SHORT,
     TYPE_CHANGES_KEY,
     Array,
-    ColumnMappingMode,
     DataType,
     Map,
     Struct,
     StructField,
-    assign_mapping,
     can_widen,
     char_as_varchar,
     char_type,
-    field_id,
-    highest_id,
     map_fields,
-    nested_ids,
     physical_name,
-    strip_mapping,
     type_changes,
     walk_fields,
     walk_types,
@@ -58,29 +48,25 @@ if TYPE_CHECKING:
     from twinlake.schema import ColumnPath
 
 __all__ = [
-    "BURDENS",
+    "GIVE_UP_KEYS",
     "char_columns",
-    "lays_out_alike",
-    "mapped_by_id",
-    "mapped_by_name",
+    "has_same_layout",
     "narrow_columns",
-    "unburdened",
     "with_integers",
     "with_varchar",
     "with_wider_types",
     "without_existence_defaults",
     "without_foreign_changes",
+    "without_given_up",
 ]
 
-_TYPE_WIDENING: Final = "delta.enableTypeWidening"
-_CONSTRAINTS: Final = "delta.constraints."
 _NARROW: Final = (BYTE, SHORT)
 
-BURDENS: Final[Mapping[str, tuple[str, ...]]] = {
+GIVE_UP_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "constraints": (),
-    "invariants": (INVARIANTS_KEY,),
-    "generatedColumns": (GENERATION_EXPRESSION_KEY,),
-    "identityColumns": (
+    features.INVARIANTS: (INVARIANTS_KEY,),
+    features.GENERATED_COLUMNS: (GENERATION_EXPRESSION_KEY,),
+    features.IDENTITY_COLUMNS: (
         IDENTITY_START_KEY,
         IDENTITY_STEP_KEY,
         IDENTITY_HIGH_WATER_MARK_KEY,
@@ -94,76 +80,13 @@ BURDENS: Final[Mapping[str, tuple[str, ...]]] = {
 """What Iceberg cannot keep and only a person can give up, with its field metadata."""
 
 
-def mapped_by_id(metadata: Metadata) -> Metadata:
-    """In ``id`` mode, every field named ``col-<id>`` in files, with nested ids.
-
-    Ids are kept where the table is mapped already. In a table that is not, whatever ids the schema
-    holds are left-overs that no file knows.
-    """
-    schema = metadata.schema
-    if metadata.column_mapping_mode is ColumnMappingMode.NONE:
-        schema = strip_mapping(schema)
-    known = max(_known_highest(metadata), highest_id(schema))
-    numbered, highest = assign_mapping(schema, max_id=known, name_for=_by_id)
-    renamed = _as_struct(map_fields(numbered, lambda _, field: _renamed(field)))
-    complete, highest = assign_mapping(renamed, max_id=highest, name_for=_by_id, nested_ids=True)
-    return _with_mapping(metadata, complete, ColumnMappingMode.ID, highest)
-
-
-def mapped_by_name(metadata: Metadata, *, nested: bool) -> Metadata:
-    """Mapped, in ``name`` mode unless the table is mapped already; ``nested`` ids if asked for."""
-    mode = metadata.column_mapping_mode
-    unmapped = mode is ColumnMappingMode.NONE
-    schema = strip_mapping(metadata.schema) if unmapped else metadata.schema
-    complete, highest = assign_mapping(
-        schema,
-        max_id=max(_known_highest(metadata), highest_id(schema)),
-        name_for=_by_id,
-        nested_ids=nested,
-        keep_names=unmapped,
-    )
-    wanted = ColumnMappingMode.NAME if unmapped else mode
-    return _with_mapping(metadata, complete, wanted, highest)
-
-
-def _known_highest(metadata: Metadata) -> int:
-    text = metadata.get(MAX_COLUMN_ID_KEY).strip()
-    return int(text) if text.isdecimal() else 0
-
-
-def _by_id(number: int) -> str:
-    return f"col-{number}"
-
-
-def _renamed(field: StructField) -> StructField:
-    """The field under its new physical name; nested ids are keyed by it and follow."""
-    old, number = physical_name(field), field_id(field)
-    if number is None or old == _by_id(number):
-        return field
-    moved = {
-        _by_id(number) + path[len(old) :] if path.startswith(f"{old}.") else path: value
-        for path, value in nested_ids(field).items()
-    }
-    changes: dict[str, object] = {PHYSICAL_NAME_KEY: _by_id(number)}
-    if NESTED_IDS_KEY in field.metadata:
-        changes[NESTED_IDS_KEY] = moved
-    return field.with_metadata(**changes)
-
-
-def _with_mapping(
-    metadata: Metadata, schema: Struct, mode: ColumnMappingMode, highest: int
-) -> Metadata:
-    changed = metadata if schema == metadata.schema else metadata.with_schema(schema)
-    return changed.with_configuration({MODE_KEY: str(mode), MAX_COLUMN_ID_KEY: str(highest)})
-
-
 def narrow_columns(schema: Struct) -> tuple[ColumnPath, ...]:
     """Where there is a byte or a short, which Iceberg does not have."""
     return tuple(path for path, kind in walk_types(schema) if kind in _NARROW)
 
 
 def with_integers(metadata: Metadata) -> Metadata:
-    """Byte and short become integer, for tables all of whose files are written again."""
+    """Byte and short become integer, for tables all of whose files are rewritten."""
     if not narrow_columns(metadata.schema):
         return metadata
     return metadata.with_schema(_as_struct(_widened(metadata.schema)))
@@ -189,7 +112,7 @@ def with_wider_types(metadata: Metadata) -> Metadata:
     schema = metadata.schema
     for path in paths:
         schema = widen_column(schema, path, INTEGER, iceberg=True)
-    return metadata.with_schema(schema).with_configuration({_TYPE_WIDENING: "true"})
+    return metadata.with_schema(schema).with_configuration({keys.ENABLE_TYPE_WIDENING: "true"})
 
 
 def without_foreign_changes(metadata: Metadata) -> Metadata:
@@ -218,7 +141,7 @@ def char_columns(schema: Struct) -> tuple[ColumnPath, ...]:
 
 
 def with_varchar(metadata: Metadata) -> Metadata:
-    """CHAR becomes VARCHAR, for tables all of whose files are written again with the padding."""
+    """CHAR becomes VARCHAR, for tables all of whose files are rewritten with the padding."""
     if CHAR_VARCHAR_KEY not in metadata.schema_string:
         return metadata
     schema = _as_struct(map_fields(metadata.schema, lambda _, field: char_as_varchar(field)))
@@ -234,18 +157,18 @@ def without_existence_defaults(metadata: Metadata) -> Metadata:
     return metadata if schema == metadata.schema else metadata.with_schema(schema)
 
 
-def unburdened(metadata: Metadata, give_up: Collection[str]) -> Metadata:
-    """Without the rules for writers that a person has given up, by their names in ``BURDENS``."""
-    gone: dict[str, object] = {key: None for name in give_up for key in BURDENS[name]}
+def without_given_up(metadata: Metadata, give_up: Collection[str]) -> Metadata:
+    """Without the rules for writers that a person has given up, by ``GIVE_UP_KEYS``."""
+    gone: dict[str, object] = {key: None for name in give_up for key in GIVE_UP_KEYS[name]}
     schema = _as_struct(map_fields(metadata.schema, lambda _, field: field.with_metadata(**gone)))
     changed = metadata if schema == metadata.schema else metadata.with_schema(schema)
     if "constraints" not in give_up:
         return changed
-    keys = [f"{_CONSTRAINTS}{name}" for name in constraint_names(metadata)]
-    return changed.with_configuration({}, remove=keys)
+    constraints = [keys.CONSTRAINTS_PREFIX + name for name in constraint_names(metadata)]
+    return changed.with_configuration({}, remove=constraints)
 
 
-def lays_out_alike(before: Metadata, after: Metadata) -> bool:
+def has_same_layout(before: Metadata, after: Metadata) -> bool:
     """Whether files written for one can stay under the other: same names, ids and types."""
     return before.column_mapping_mode == after.column_mapping_mode and _layout(
         before.schema
@@ -253,7 +176,7 @@ def lays_out_alike(before: Metadata, after: Metadata) -> bool:
 
 
 def _layout(kind: DataType) -> object:
-    """What of a schema shows in files, apart from nested ids: those are judged file by file."""
+    """What of a schema shows in files, apart from nested ids: those are checked file by file."""
     match kind:
         case Struct(fields):
             return tuple(
@@ -278,5 +201,5 @@ def _layout(kind: DataType) -> object:
 
 
 def _as_struct(kind: DataType) -> Struct:
-    """What the walkers make of a struct is a struct; this tells the type checker."""
+    """Narrows the type: what the walkers make of a struct is a struct."""
     return kind if isinstance(kind, Struct) else Struct()
