@@ -4,19 +4,17 @@ from twinlake.iceberg.sync.conversion_run import SyncResult, sync_table, synced_
 from twinlake.iceberg.sync.hook import (
     HOOKS,
     SYNC_HOOK,
-    SYNC_PROPERTY,
     Lag,
     lag_of,
     sync_and_record,
     syncs_with_commit,
 )
-from twinlake.iceberg.sync.integrity import Check
+from twinlake.iceberg.sync.integrity import IntegrityCheck
 
 __all__ = [
     "HOOKS",
     "SYNC_HOOK",
-    "SYNC_PROPERTY",
-    "Check",
+    "IntegrityCheck",
     "Lag",
     "SyncResult",
     "lag_of",

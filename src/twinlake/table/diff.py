@@ -148,13 +148,13 @@ def _renamed(
     before: Mapping[ColumnPath, StructField], after: Mapping[ColumnPath, StructField]
 ) -> dict[ColumnPath, ColumnPath]:
     """Old path to new path of the columns whose id is at another path now."""
-    places = {field_id(field): path for path, field in after.items()}
+    paths_by_id = {field_id(field): path for path, field in after.items()}
     moved = {}
     for path, field in before.items():
         number = field_id(field)
-        place = places.get(number) if number is not None else None
-        if place is not None and place != path:
-            moved[path] = place
+        new_path = paths_by_id.get(number) if number is not None else None
+        if new_path is not None and new_path != path:
+            moved[path] = new_path
     return moved
 
 
@@ -195,7 +195,7 @@ def _ddl(field: StructField) -> str:
 def _files(old: Snapshot, new: Snapshot) -> list[FileChange]:
     import pyarrow.compute as pc
 
-    from twinlake.log.columns import file_keys
+    from twinlake.log import file_keys
 
     before, after = old.files(), new.files()
     before_keys, after_keys = file_keys(before, old.paths), file_keys(after, new.paths)

@@ -14,16 +14,17 @@ from twinlake.errors import (
     how_to_unset,
 )
 from twinlake.iceberg import lag_of, sync_and_record, synced_version
-from twinlake.iceberg.sync.metadata_files import MetadataFiles
+from twinlake.iceberg.sync import MetadataFiles
+from twinlake.protocol import keys
 from twinlake.runtime import engine_for
 from twinlake.table.arguments import checked_arguments
-from twinlake.table.catalog.publish import PUBLISH_PROPERTY, Published, follow, full_name, point
+from twinlake.table.catalog.publish import PublishedName, follow, full_name, point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from twinlake.iceberg import Lag, SyncResult
-    from twinlake.iceberg.format.table_metadata import SnapshotEntry
+    from twinlake.iceberg.format import SnapshotEntry
     from twinlake.log import Snapshot
     from twinlake.runtime import Runtime
 
@@ -62,7 +63,7 @@ class IcebergView:
     @property
     def name(self) -> str | None:
         """The name in a catalog that follows the metadata; None for a table without one."""
-        return self._snapshot.metadata.get(PUBLISH_PROPERTY) or None
+        return self._snapshot.metadata.get(keys.ICEBERG_PUBLISH) or None
 
     def snapshot_id(self, version: int | None = None) -> int | None:
         """The snapshot that Iceberg has at a Delta version, or at this one; None if it has none."""
@@ -110,7 +111,7 @@ class IcebergView:
         executor = self._runtime.executor if engine is None else engine.executor
         return sync_and_record(self._snapshot, executor=executor)
 
-    def publish(self, name: str, spark: Any = None) -> Published:
+    def publish(self, name: str, spark: Any = None) -> PublishedName:
         """Give the table a name in a catalog, which from now on follows every sync.
 
         ``table`` and ``namespace.table`` are names in the catalog of names, an SQLite file;
@@ -122,7 +123,7 @@ class IcebergView:
                 Code.INVALID_ARGUMENT,
                 f"The table is published as {self.name}.",
                 why="one name follows the table; another one would stay behind unnoticed",
-                fix=f"Run {how_to_unset(PUBLISH_PROPERTY)} first, and drop the old name in its "
+                fix=f"Run {how_to_unset(keys.ICEBERG_PUBLISH)} first, and drop the old name in its "
                 "catalog.",
                 fields={"name": full, "published": self.name},
             )

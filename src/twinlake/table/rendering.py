@@ -46,7 +46,7 @@ def one_line(snapshot: Snapshot) -> str:
 def html(snapshot: Snapshot) -> str:
     """One screen: what it is, its columns, its properties."""
     detail = describe(snapshot)
-    facts = [
+    summary = [
         ("location", detail.location),
         ("version", str(detail.version)),
         ("protocol", f"reader {detail.min_reader_version}, writer {detail.min_writer_version}"),
@@ -67,7 +67,7 @@ def html(snapshot: Snapshot) -> str:
     title = detail.name or detail.location.rstrip("/").rpartition("/")[2]
     return (
         f"<div><strong>{escape(title)}</strong>"
-        + _grid((), facts)
+        + _grid((), summary)
         + _grid(("column", "type", "", "comment"), columns)
         + (_grid(("property", "value"), detail.properties.items()) if detail.properties else "")
         + "</div>"

@@ -1,4 +1,4 @@
-"""Where tables are: one store for each place, and whether there is a table in it."""
+"""Stores of tables: one for each location, and whether there is a table in it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["shared_store", "table_exists"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A store's place and settings: what two tables must share to share a store."""
+class _StoreKey:
+    """A store's location and settings: what two tables must share to share a store."""
 
     url: str
     durable: bool
@@ -30,13 +30,13 @@ class _Place:
 
 
 @lru_cache(maxsize=256)
-def _cached_store(place: _Place) -> Store:
-    return open_store(place.url, durable=place.durable, options=place.options or None)
+def _cached_store(key: _StoreKey) -> Store:
+    return open_store(key.url, durable=key.durable, options=key.options or None)
 
 
 def shared_store(path: str, durable: bool, options: Mapping[str, Any] | None) -> Store:
-    """One store a place and settings, so that tables opened twice share their snapshot."""
-    # The whole URL: a relative path means another place in another working directory.
+    """One store for a location and settings, so that tables opened twice share their snapshot."""
+    # The whole URL: a relative path means another location in another working directory.
     url = parse_location(path).url
     given = dict(options or {})
     try:
@@ -44,14 +44,14 @@ def shared_store(path: str, durable: bool, options: Mapping[str, Any] | None) ->
     except (TypeError, RecursionError):
         # Callables and the like cannot be compared; such a store is not shared.
         return open_store(url, durable=durable, options=given)
-    return _cached_store(_Place(url, durable, settings, given))
+    return _cached_store(_StoreKey(url, durable, settings, given))
 
 
 def table_exists(store: Store) -> bool:
     """Whether the store holds a Delta log."""
 
     def found() -> Iterator[bool]:
-        from twinlake.log.names import LOG_FOLDER, parse_log_file
+        from twinlake.log import LOG_FOLDER, parse_log_file
 
         for item in store.list_from(LOG_FOLDER):
             if parse_log_file(item.key) is not None:

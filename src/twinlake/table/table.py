@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from twinlake.commit import CHECKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import Operation, OperationName
+from twinlake.compat import with_column_mapping
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE, load_snapshot
-from twinlake.protocol import find_policy
-from twinlake.runtime import Runtime, engine_for
+from twinlake.protocol import find_policy, keys
+from twinlake.runtime import Runtime
 from twinlake.table.arguments import checked_arguments
-from twinlake.table.catalog.publish import HOOKS, PUBLISH_PROPERTY
 from twinlake.table.operations import alter as alterations
-from twinlake.table.operations.column_mapping import mapped
+from twinlake.table.operations.context import OperationContext
 from twinlake.table.operations.create import create_table
 from twinlake.table.stores import shared_store, table_exists
 from twinlake.table.view import TableView
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from twinlake.schema import Struct
     from twinlake.table.diff import Diff
     from twinlake.table.iceberg_view import IcebergView
+    from twinlake.table.importing.import_iceberg import ImportResult
     from twinlake.table.operations.alter import Alteration
+    from twinlake.table.operations.context import CommitSequence
     from twinlake.table.operations.vacuum import VacuumResult
+    from twinlake.table.twin.report import TwinReport
 
 __all__ = ["Table"]
 
@@ -105,18 +108,43 @@ class Table(TableView):
             return cls.open(path, policy=policy, durable=durable, options=options, runtime=runtime)
         CACHE.forget(store.url)
         result = create_table(
+            OperationContext(runtime=runtime, policy=policy),
             store,
             schema,
             partition_by=tuple(partition_by),
             cluster_by=tuple(cluster_by),
-            properties=properties or {},
+            properties=properties,
             name=name,
             description=description,
-            policy=policy,
-            runtime=runtime,
-            hooks=HOOKS,
         )
         return cls(result.snapshot, policy=policy, runtime=runtime)._became(result)
+
+    @classmethod
+    def import_iceberg(
+        cls,
+        source: str,
+        *,
+        mode: str = "strict",
+        spark: Any = None,
+        durable: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ) -> ImportResult:
+        """Make a twinlake table of an Iceberg table (format version 1 or 2), in its own place.
+
+        ``source`` is a metadata file, the folder of the table, or ``catalog.namespace.table`` of a
+        catalog that PyIceberg knows. Data files stay where they are. Nobody may write the Iceberg
+        table meanwhile or afterwards: what its old catalog points to is not kept up. ``mode`` is as
+        for an upgrade: with ``strict`` the table has icebergWriterCompatV1 where it can, and Delta
+        Spark reads it only; with ``shared`` it has icebergCompatV2, and Delta Spark writes as well.
+
+        Raises:
+            UserError: with everything that Delta cannot say, as a whole.
+        """
+        from twinlake.table.importing.import_iceberg import import_table
+
+        return import_table(
+            source, cls.open, mode=mode, spark=spark, durable=durable, options=options
+        )
 
     @staticmethod
     def exists(path: str | os.PathLike[str], *, options: Mapping[str, Any] | None = None) -> bool:
@@ -141,7 +169,7 @@ class Table(TableView):
     def _with(self, snapshot: Snapshot, warnings: tuple[HookWarning, ...] = ()) -> Table:
         return Table(snapshot, policy=self._policy, runtime=self._runtime, warnings=warnings)
 
-    def _became(self, result: CommitResult) -> Table:
+    def _became(self, result: CommitResult | CommitSequence) -> Table:
         CACHE.offer(result.snapshot)
         return self._with(result.snapshot, result.warnings)
 
@@ -151,9 +179,21 @@ class Table(TableView):
         from twinlake.table.iceberg_view import IcebergView
 
         def named(name: str) -> IcebergView:
-            return self.refresh().set_properties({PUBLISH_PROPERTY: name}).iceberg
+            return self.refresh().set_properties({keys.ICEBERG_PUBLISH: name}).iceberg
 
         return IcebergView(self._snapshot, self._runtime, named)
+
+    def verify_twin(
+        self,
+        rows: bool = False,
+        spark: Any = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> TwinReport:
+        """Compare both sides of the table; see ``twinlake.verify_twin``."""
+        from twinlake.table.twin.verify_twin import verify_twin
+
+        return verify_twin(self, rows, spark, properties=properties)
 
     def diff(self, v1: int, v2: int | None = None) -> Diff:
         """What changed from version ``v1`` to ``v2`` (by default this one)."""
@@ -182,25 +222,18 @@ class Table(TableView):
         change = alterations.set_properties(self.metadata, properties)
         if not wants_backfill(self._snapshot, change.metadata):
             return self._alter(change)
-        self._rehearse(change)
-        filled = self._with(
-            backfill_row_ids(self._snapshot, policy=self._policy, runtime=self._runtime)
-        )
+        self._check_compat(change)
+        filled = self._with(backfill_row_ids(self.operation_context(), self._snapshot))
         again = alterations.set_properties(filled.metadata, properties)
         # With the tags other writers go on as if nothing had happened to the table.
         tags = ENABLEMENT_TAGS if is_enablement(filled.metadata, again.metadata) else None
         return filled._alter(again, tags=tags)
 
-    def _rehearse(self, change: Alteration) -> None:
-        """Refuse what promises about Iceberg forbid before the first of several commits."""
-        metadata = mapped(self.metadata, change.metadata, self._runtime.ids)
-        transaction = Transaction(
-            self._snapshot,
-            change.operation,
-            self._runtime,
-            options=CommitOptions(policy=self._policy),
-        )
-        transaction.update_metadata(metadata).rehearse(c for c in CHECKS if c.id == "CMT-15")
+    def _check_compat(self, change: Alteration) -> None:
+        """Refuse what compat features forbid before the first of several commits."""
+        metadata = with_column_mapping(self.metadata, change.metadata, self._runtime.ids)
+        transaction = self.operation_context().transaction(self._snapshot, change.operation)
+        transaction.update_metadata(metadata).check_compat()
 
     def unset_properties(self, keys: Iterable[str], *, if_exists: bool = False) -> Table:
         """Unset table properties."""
@@ -260,7 +293,7 @@ class Table(TableView):
         if self._snapshot.num_files:
             from twinlake.table.operations.add_constraint import check_rows
 
-            check_rows(self._snapshot, name, expression, engine_for(spark))
+            check_rows(self.operation_context(spark), self._snapshot, name, expression)
         return self._alter(change, reads_table=True)
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> Table:
@@ -283,7 +316,7 @@ class Table(TableView):
                 mode=metadata.column_mapping_mode,
                 partition_columns=metadata.partition_columns,
             )
-        metadata = mapped(self.metadata, metadata, self._runtime.ids)
+        metadata = with_column_mapping(self.metadata, metadata, self._runtime.ids)
         return self._commit(change.operation, metadata, reads_table=reads_table, tags=tags)
 
     # Changing the protocol
@@ -303,7 +336,7 @@ class Table(TableView):
 
     def add_feature(self, name: str) -> Table:
         """Add a table feature and all it requires, without switching it on."""
-        change = alterations.set_properties(self.metadata, {f"delta.feature.{name}": "supported"})
+        change = alterations.set_properties(self.metadata, keys.support(name))
         operation = Operation(name=OperationName.ADD_FEATURE, parameters={"featureName": name})
         protocol = self.protocol.upgraded_for(change.metadata, policy=self._policy)
         return self if protocol == self.protocol else self._commit(operation, protocol)
@@ -320,20 +353,14 @@ class Table(TableView):
         """
         from twinlake.table.operations.drop_feature import FeatureDrop
 
-        engine = engine_for(spark)
         drop = FeatureDrop(
+            self.operation_context(spark),
             # Files that came after this version may need the feature as well.
             self.refresh()._snapshot,
             name,
             truncate_history=truncate_history,
-            policy=self._policy,
-            runtime=self._runtime,
-            hooks=HOOKS,
-            rewriter=engine.rewriter if engine is not None else None,
         )
-        snapshot = drop.run()
-        CACHE.offer(snapshot)
-        return self._with(snapshot, drop.warnings)
+        return self._became(drop.run())
 
     def upgrade(
         self,
@@ -346,16 +373,16 @@ class Table(TableView):
         *,
         give_up: Iterable[str] = (),
     ) -> Plan:
-        """Bring the table to an Iceberg promise, such as ``icebergWriterCompatV1``.
+        """Bring the table to a compat feature, such as ``icebergWriterCompatV1``.
 
-        ``dry_run`` only tells the plan. In mode ``shared`` the table is laid out for Iceberg
-        writers without the promise about them, so that Delta Spark can go on writing it. Files are
-        written again by ``spark`` where they have to be; ``in_place`` leaves them as they are,
-        which takes field ids on every node of every footer; only files with hidden rows, INT96 or
-        values of the legacy calendar are written again. ``give_up`` names rules for writers that
-        may go: ``constraints``, ``invariants``, ``generatedColumns``, ``identityColumns``,
-        ``defaults``. A plan that waits until history may be deleted is finished by running the
-        same upgrade again.
+        ``dry_run`` only returns the plan. In mode ``shared`` the table is laid out for Iceberg
+        writers without the writer feature, so that Delta Spark can go on writing it. Files are
+        rewritten by ``spark`` where they have to be; ``in_place`` leaves them as they are, which
+        takes field ids on every node of every footer; only files with deletion vectors, INT96 or
+        values of the legacy calendar are rewritten. ``give_up`` names what writers need not keep
+        any more: ``constraints``, ``invariants``, ``generatedColumns``, ``identityColumns``,
+        ``defaults``, ``char``. A plan that waits until history may be deleted is finished by
+        running the same upgrade again.
         """
         from twinlake.table.operations.upgrade import upgrade_goal, upgrade_table
 
@@ -367,7 +394,18 @@ class Table(TableView):
             give_up=give_up,
             policy=self._policy,
         )
-        return upgrade_table(self, goal, dry_run=dry_run, hooks=HOOKS, engine=engine_for(spark))
+        context = self.operation_context(spark)
+        return upgrade_table(context, self.refresh()._snapshot, goal, dry_run=dry_run)
+
+    def upgrade_uniform(self, version: int, spark: Any = None, *, dry_run: bool = False) -> Plan:
+        """``REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = version))``.
+
+        Enables icebergCompatV1 or V2 and UniForm, as Delta's command does.
+        """
+        from twinlake.table.operations.upgrade import upgrade_uniform
+
+        context = self.operation_context(spark)
+        return upgrade_uniform(context, self.refresh()._snapshot, version, dry_run=dry_run)
 
     # Other changes
 
@@ -376,15 +414,9 @@ class Table(TableView):
         from twinlake.table.operations.restore import restore_snapshot
 
         target = load_snapshot(self._snapshot.store, version)
-        result = restore_snapshot(
-            # All files that are there now have to go, also those that this value does not show.
-            self.refresh()._snapshot,
-            target,
-            policy=self._policy,
-            runtime=self._runtime,
-            hooks=HOOKS,
-        )
-        return self._became(result)
+        # All files that are there now have to go, also those that this value does not show.
+        current = self.refresh()._snapshot
+        return self._became(restore_snapshot(self.operation_context(), current, target))
 
     def vacuum(
         self,
@@ -404,16 +436,12 @@ class Table(TableView):
         """
         from twinlake.table.operations.vacuum import Vacuum
 
-        engine = engine_for(spark)
         vacuum = Vacuum(
+            self.operation_context(spark),
             self.refresh()._snapshot,
             retention_hours=retention_hours,
             mode=mode,
             enforce_retention=enforce_retention,
-            policy=self._policy,
-            runtime=self._runtime,
-            hooks=HOOKS,
-            executor=engine.executor if engine is not None else None,
         )
         result = vacuum.run(dry_run=dry_run)
         CACHE.offer(vacuum.snapshot)
@@ -451,8 +479,9 @@ class Table(TableView):
         user_metadata: str | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> Table:
-        options = CommitOptions(policy=self._policy, user_metadata=user_metadata, tags=tags or {})
-        transaction = Transaction(self._snapshot, operation, self._runtime, HOOKS, options=options)
+        transaction = self.operation_context().transaction(
+            self._snapshot, operation, user_metadata=user_metadata, tags=tags or {}
+        )
         if reads_table:
             transaction.record_whole_table()
         return self._became(transaction.add(*actions).commit())

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from twinlake.protocol import CLIENT_FEATURES, features
 from twinlake.runtime import Runtime, engine_for
 from twinlake.schema import check_type_changes
 from twinlake.table.arguments import checked_arguments
+from twinlake.table.detail import describe
+from twinlake.table.operations.context import OperationContext
+from twinlake.table.rendering import html, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +43,7 @@ class TableView:
         self._policy = policy
         self._runtime = runtime or Runtime()
         self.warnings = warnings
-        """Post-commit work that failed after the change that made this value; the change stands."""
+        """Hooks that failed after the commit that made this value; the commit stands."""
 
     # Values
 
@@ -57,6 +61,12 @@ class TableView:
     def policy(self) -> str:
         """How the protocol grows when metadata asks for features."""
         return self._policy
+
+    def operation_context(self, spark: Any = None) -> OperationContext:
+        """What operations on this table take from outside it; ``spark`` brings an engine."""
+        return OperationContext(
+            runtime=self._runtime, policy=self._policy, engine=engine_for(spark)
+        )
 
     @property
     def location(self) -> str:
@@ -89,13 +99,9 @@ class TableView:
         return self._snapshot.metadata.configuration
 
     def __repr__(self) -> str:
-        from twinlake.table.rendering import one_line
-
         return one_line(self._snapshot)
 
     def _repr_html_(self) -> str:
-        from twinlake.table.rendering import html
-
         return html(self._snapshot)
 
     # Looking
@@ -112,8 +118,6 @@ class TableView:
 
     def detail(self) -> Detail:
         """One record about the table."""
-        from twinlake.table.detail import describe
-
         return describe(self._snapshot)
 
     def check(
@@ -123,27 +127,18 @@ class TableView:
         profile: str | None = None,
         spark: Any = None,
     ) -> Report:
-        """Which rules of an Iceberg promise this version breaks, all of them at once.
+        """Which rules of a compat feature this version breaks, all of them at once.
 
-        The table need not make the promise. ``files`` also looks into the footer of every live
+        The table need not have the feature. ``files`` also looks into the footer of every live
         file, with ``spark`` on its workers. ``profile`` is ``spec``, ``spark`` or ``kernel``; by
         default the table's own, else ``spec``.
         """
         from twinlake.table.operations.check import check_snapshot
 
-        engine = engine_for(spark)
-        return check_snapshot(
-            self._snapshot,
-            name,
-            files=files,
-            profile=profile,
-            executor=engine.executor if engine is not None else self._runtime.executor,
-            progress=self._runtime.progress,
-        )
+        context = self.operation_context(spark)
+        return check_snapshot(context, self._snapshot, name, files=files, profile=profile)
 
     def _check_readable(self) -> None:
-        from twinlake.protocol import CLIENT_FEATURES
-
         self.protocol.check_readable(CLIENT_FEATURES)
-        if any(self.protocol.is_supported(n) for n in ("typeWidening", "typeWidening-preview")):
+        if self.protocol.supports_either(features.TYPE_WIDENING):
             check_type_changes(self.schema)

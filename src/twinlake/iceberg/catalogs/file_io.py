@@ -1,7 +1,7 @@
 """Settings of S3 in twinlake's words and in PyIceberg's, so that people say them once.
 
-What neither side was told, both find in the environment by themselves. For other object stores the
-two have no settings in common that were proved; there PyIceberg is told in its own words.
+What neither side is given, both find in the environment by themselves. For other object stores the
+two have no settings in common that were tested; there PyIceberg takes its own properties.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from twinlake.protocol import PARTITION_TIME_ZONE
+from twinlake.protocol import keys
 from twinlake.schema import TIMESTAMP, has_zone
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class AssumedZones:
 
 def _guessed_columns(layout: TableLayout) -> dict[str, str]:
     """The columns a zone is guessed for, by the name the log uses; none if the table names it."""
-    if PARTITION_TIME_ZONE in layout.metadata.configuration:
+    if keys.PARTITION_TIME_ZONE in layout.metadata.configuration:
         return {}
     return {part.physical: part.name for part in layout.spec.fields if part.type == TIMESTAMP}
 
@@ -68,7 +68,7 @@ def _tell(layout: TableLayout, column: str, text: str, path: str) -> None:
         "value": text,
         "path": path,
         "zone": str(layout.zone),
-        "property": PARTITION_TIME_ZONE,
+        "property": keys.PARTITION_TIME_ZONE,
     }
     _LOGGER.warning(
         "Partition value %r of column %s of %s has no time zone and is taken for one in %s; "
@@ -77,6 +77,6 @@ def _tell(layout: TableLayout, column: str, text: str, path: str) -> None:
         column,
         layout.location,
         layout.zone,
-        PARTITION_TIME_ZONE,
+        keys.PARTITION_TIME_ZONE,
         extra={f"twinlake_{key}": value for key, value in fields.items()},
     )

@@ -4,7 +4,7 @@ A file that was removed goes a retention later. The newest snapshot before that 
 live files alone, and so does every later one; what came before it may name a file that is gone.
 
 VACUUM goes by the time in the tombstone, which a writer takes when it begins and not when it
-commits. So a snapshot that takes files out tells that time as well. Where others committed in
+commits. So a snapshot that takes files out records that time as well. Where others committed in
 between, the time lies before that of their snapshots: such removals are kept in a list.
 """
 
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.iceberg.format.manifest import DamagedFile
-from twinlake.protocol import HISTORY_AGE, iceberg_wishes, snapshot_age_ms
+from twinlake.protocol import HISTORY_AGE, requested_iceberg_properties, snapshot_age_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from twinlake.actions import CommitInfo
     from twinlake.iceberg.derive.operation import FileChanges
-    from twinlake.iceberg.derive.table_layout import Commit
+    from twinlake.iceberg.derive.table_layout import DeltaCommit
     from twinlake.iceberg.format.table_metadata import SnapshotEntry, TableMetadata
     from twinlake.protocol import Metadata
 
@@ -42,7 +42,9 @@ def retention_ms(metadata: Metadata) -> int:
     Another engine may have stored a wish for more; nobody can grant it.
     """
     longest = snapshot_age_ms(metadata)
-    return min(longest, int(iceberg_wishes(metadata.configuration).get(HISTORY_AGE, longest)))
+    return min(
+        longest, int(requested_iceberg_properties(metadata.configuration).get(HISTORY_AGE, longest))
+    )
 
 
 def vacuum_horizon(info: CommitInfo | None, timestamp_ms: int) -> int | None:
@@ -75,11 +77,11 @@ class Horizon:
         """The version before which no snapshot may stay."""
         self._early = _parsed(metadata.properties.get(EARLY_REMOVALS, ""))
 
-    def move(self, commit: Commit, info: CommitInfo | None, before: TableMetadata) -> None:
+    def move(self, commit: DeltaCommit, info: CommitInfo | None, before: TableMetadata) -> None:
         """A commit passes by; ``before`` is the state that it follows."""
-        promised = commit.timestamp_ms - retention_ms(commit.layout.metadata)
+        retained = commit.timestamp_ms - retention_ms(commit.layout.metadata)
         vacuumed = vacuum_horizon(info, commit.timestamp_ms)
-        at_ms = promised if vacuumed is None else max(promised, vacuumed)
+        at_ms = retained if vacuumed is None else max(retained, vacuumed)
         self._at_ms = max(self._at_ms, at_ms)
         # Only what was removed before this commit can be deleted by it.
         gone = (version for version, removed in self._early.items() if removed <= at_ms)
@@ -91,7 +93,7 @@ class Horizon:
 
     def expire(self, metadata: TableMetadata) -> TableMetadata:
         """The metadata without what is too old."""
-        metadata = _without_first(metadata, self._place(metadata))
+        metadata = _without_first(metadata, self._oldest_kept(metadata))
         oldest = metadata.oldest
         first = _NEVER if oldest is None else oldest.sequence_number
         if not (early := {v: at for v, at in self._early.items() if v > first}):
@@ -99,15 +101,15 @@ class Horizon:
         properties = {**metadata.properties, EARLY_REMOVALS: _listed(early)}
         return msgspec.structs.replace(metadata, properties=properties)
 
-    def _place(self, metadata: TableMetadata) -> int:
-        """That of the oldest snapshot that stays."""
-        place = 0
+    def _oldest_kept(self, metadata: TableMetadata) -> int:
+        """The index of the oldest snapshot that stays."""
+        oldest_kept = 0
         for index, snapshot in enumerate(metadata.snapshots()):
             is_past = snapshot.sequence_number <= self._first or _since(snapshot) <= self._at_ms
             if not is_past:
                 break
-            place = index
-        return place
+            oldest_kept = index
+        return oldest_kept
 
 
 def _since(snapshot: SnapshotEntry) -> int:

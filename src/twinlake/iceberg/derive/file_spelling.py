@@ -13,8 +13,7 @@ from twinlake.errors import Code, CompatViolation
 
 if TYPE_CHECKING:
     from twinlake.iceberg.derive.operation import FileChanges
-    from twinlake.log import Snapshot
-    from twinlake.log.paths.canonical import CanonicalPaths
+    from twinlake.log import CanonicalPaths, Snapshot
 
 __all__ = ["check_listed_once", "has_odd_paths", "settled"]
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from twinlake.iceberg.derive.table_properties import iceberg_properties
-from twinlake.iceberg.format.raw_entries import NO_ENTRIES
 from twinlake.iceberg.format.schema import highest_id
 from twinlake.iceberg.format.sort_order import UNSORTED, sort_order
 from twinlake.iceberg.format.table_metadata import TableMetadata, table_uuid
+from twinlake.iceberg.format.unparsed_list import NO_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.derive.table_layout import Commit, TableLayout
+    from twinlake.iceberg.derive.table_layout import DeltaCommit, TableLayout
     from twinlake.iceberg.format.table_metadata import SnapshotEntry
 
 __all__ = ["moment_of", "next_metadata", "next_row_id"]
 
 
 def next_metadata(
-    commit: Commit, old: TableMetadata | None, snapshot: SnapshotEntry | None
+    commit: DeltaCommit, old: TableMetadata | None, snapshot: SnapshotEntry | None
 ) -> TableMetadata:
     """The metadata after a commit, which made a snapshot or did not."""
     layout = commit.layout
@@ -55,16 +55,15 @@ def next_metadata(
 
 def _last_column_id(layout: TableLayout) -> int:
     """The highest id that was ever given, as far as the table knows."""
-    known = layout.metadata.get("delta.columnMapping.maxColumnId")
-    return max(int(known) if known.isdecimal() else 0, highest_id(layout.schema))
+    return max(layout.metadata.max_column_id or 0, highest_id(layout.schema))
 
 
-def moment_of(commit: Commit, old: TableMetadata | None) -> int:
+def moment_of(commit: DeltaCommit, old: TableMetadata | None) -> int:
     """The time of a commit, always after the one before it: so Delta counts where clocks differ."""
     return commit.timestamp_ms if old is None else max(commit.timestamp_ms, old.last_updated_ms + 1)
 
 
-def next_row_id(commit: Commit, old: TableMetadata | None) -> int | None:
+def next_row_id(commit: DeltaCommit, old: TableMetadata | None) -> int | None:
     """The first row id that no row has had; only format version 3 knows it."""
     if commit.layout.format_version < 3:
         return None

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from twinlake.actions import Action
-    from twinlake.log.paths.canonical import CanonicalPaths
+    from twinlake.log import CanonicalPaths
 
-__all__ = ["FileChanges", "Operation", "file_changes", "operation_of", "snapshot_summary"]
+__all__ = ["FileChanges", "SnapshotOperation", "file_changes", "operation_of", "snapshot_summary"]
 
 
-class Operation(StrEnum):
+class SnapshotOperation(StrEnum):
     """The four operations of Iceberg."""
 
     APPEND = "append"
@@ -69,20 +69,26 @@ def file_changes(actions: Iterable[Action], paths: CanonicalPaths) -> FileChange
     )
 
 
-def operation_of(changes: FileChanges, *, added_rows: int, removed_rows: int) -> Operation:
+def operation_of(changes: FileChanges, *, added_rows: int, removed_rows: int) -> SnapshotOperation:
     """The operation of a commit that changes files; one that names none brings all of them."""
     if changes.is_empty:
-        return Operation.APPEND
+        return SnapshotOperation.APPEND
     if changes.removed and not changes.added and not changes.remasked:
-        return Operation.DELETE
+        return SnapshotOperation.DELETE
     if changes.data_changes == {False}:
         # Reference libraries refuse a replace that comes out with more rows than went in.
-        return Operation.REPLACE if added_rows <= removed_rows else Operation.OVERWRITE
+        return (
+            SnapshotOperation.REPLACE if added_rows <= removed_rows else SnapshotOperation.OVERWRITE
+        )
     if changes.added and not changes.removed and not changes.remasked:
-        return Operation.APPEND if changes.data_changes == {True} else Operation.OVERWRITE
+        return (
+            SnapshotOperation.APPEND
+            if changes.data_changes == {True}
+            else SnapshotOperation.OVERWRITE
+        )
     if changes.added or any(_shows_more(add, old) for add, old in changes.remasked):
-        return Operation.OVERWRITE
-    return Operation.DELETE
+        return SnapshotOperation.OVERWRITE
+    return SnapshotOperation.DELETE
 
 
 def _shows_more(add: AddFile, old: RemoveFile) -> bool:

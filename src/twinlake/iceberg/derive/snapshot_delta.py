@@ -6,10 +6,15 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.iceberg.derive.operation import Operation, operation_of
+from twinlake.iceberg.derive.operation import SnapshotOperation, operation_of
 from twinlake.iceberg.derive.snapshot_id import snapshot_id
 from twinlake.iceberg.derive.table_layout import file_location
-from twinlake.iceberg.format.manifest import Content, DataFile, Entry, Status
+from twinlake.iceberg.format.manifest import (
+    DataFile,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+)
 from twinlake.iceberg.format.metrics import FileMetrics
 from twinlake.iceberg.format.puffin import Blob, write_puffin
 from twinlake.iceberg.format.single_value import plain_value
@@ -18,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from twinlake.actions import AddFile, DeletionVectorDescriptor
-    from twinlake.iceberg.derive.manifests import Manifests
-    from twinlake.iceberg.derive.table_layout import Commit
+    from twinlake.iceberg.derive.manifest_port import Manifests
+    from twinlake.iceberg.derive.table_layout import DeltaCommit
     from twinlake.iceberg.format.manifest_list import ManifestFile
 
 __all__ = ["SnapshotDelta"]
@@ -32,7 +37,9 @@ _FILE_PATH: Final = 2147483546
 class SnapshotDelta:
     """What one commit does to the entries of the manifests, and the counts of its summary."""
 
-    def __init__(self, commit: Commit, rows: Sequence[ManifestFile], manifests: Manifests) -> None:
+    def __init__(
+        self, commit: DeltaCommit, rows: Sequence[ManifestFile], manifests: Manifests
+    ) -> None:
         self.commit = commit
         self.snapshot_id = commit.snapshot_id or snapshot_id(
             commit.layout.metadata.id, commit.version
@@ -40,9 +47,9 @@ class SnapshotDelta:
         self.counts: Counter[str] = Counter()
         self._partitions: set[Any] = set()
         changes, layout = commit.changes, commit.layout
-        self.gone: Mapping[Content, frozenset[str]] = {
-            Content.DATA: self._located(remove.path for remove in changes.removed),
-            Content.DELETES: self._located(
+        self.gone: Mapping[ManifestContent, frozenset[str]] = {
+            ManifestContent.DATA: self._located(remove.path for remove in changes.removed),
+            ManifestContent.DELETES: self._located(
                 remove.path
                 for remove in (*changes.removed, *(old for _, old in changes.remasked))
                 if remove.deletion_vector is not None
@@ -77,14 +84,14 @@ class SnapshotDelta:
         return bool(self._added or self._masked or self.restated or any(self.gone.values()))
 
     @property
-    def operation(self) -> Operation:
+    def operation(self) -> SnapshotOperation:
         """Iceberg's name for it, once all that goes was counted."""
         self.counts["changed-partition-count"] = len(self._partitions)
         changes = self.commit.changes
         if self.restated:
             changes = replace(changes, added=[add for add, _ in self._added])
             if changes.is_empty:
-                return Operation.REPLACE
+                return SnapshotOperation.REPLACE
         return operation_of(
             changes,
             added_rows=self.counts["added-records"],
@@ -101,7 +108,7 @@ class SnapshotDelta:
         self.counts.update(counts)
         self._partitions.update(tuple(map(plain_value, values)) for values in partitions)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ManifestEntry]:
         """The data files that come in."""
         for _, file in self._added:
             self.counts["added-data-files"] += 1
@@ -114,8 +121,8 @@ class SnapshotDelta:
         self,
         payload_of: Callable[[DeletionVectorDescriptor], bytes],
         keep: Callable[[bytes], str],
-    ) -> list[Entry]:
-        """The vectors that come in, each in a Puffin file that ``keep`` finds a place for.
+    ) -> list[ManifestEntry]:
+        """The vectors that come in, each in a Puffin file that ``keep`` stores.
 
         Not several in one: PyIceberg takes all vectors of a file that an entry names, and so would
         hide rows by one that is no longer in the table.
@@ -140,7 +147,7 @@ class SnapshotDelta:
 
     def count_removed(self, file: DataFile) -> None:
         """One file or vector that goes was found."""
-        if file.content is Content.DELETES:
+        if file.content is ManifestContent.DELETES:
             self._count_vector(file, "removed")
             return
         self.counts["deleted-data-files"] += 1
@@ -155,13 +162,16 @@ class SnapshotDelta:
         self.counts[f"{verb}-files-size"] += vector.content_size or 0
         self._partitions.add(vector.partition)
 
-    def _new(self, file: DataFile, number: int | None = None) -> Entry:
-        return Entry(
-            status=Status.ADDED, snapshot_id=self.snapshot_id, sequence_number=number, file=file
+    def _new(self, file: DataFile, number: int | None = None) -> ManifestEntry:
+        return ManifestEntry(
+            status=EntryStatus.ADDED,
+            snapshot_id=self.snapshot_id,
+            sequence_number=number,
+            file=file,
         )
 
     def _written(self, add: AddFile) -> int | None:
-        """The version the rows of a file were written in, where rows are told of one by one."""
+        """The version the rows of a file were written in, where rows have ids."""
         return add.default_row_commit_version if self.commit.layout.format_version > 2 else None
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Snapshot ids computed from the table and the Delta version, and the way back.
 
-An id looks like any other, and whoever knows the table can tell the version from it. So metadata
-that was lost comes out with the same ids, and time travel by id goes to the right version.
+An id looks like any other, and from it and the id of the table the version can be computed. So
+metadata that was lost comes out with the same ids, and time travel by id goes to the right version.
 
 An Iceberg client draws an id for its own commit and looks for it afterwards. A commit that was made
 for one says so in a tag of its ``commitInfo``, and its snapshot has that id in place of the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from twinlake.errors import Code, CompatViolation, CorruptTable, how_to_purge, how_to_upgrade
 from twinlake.iceberg.format.manifest import DataFile
@@ -13,8 +13,8 @@ from twinlake.iceberg.format.metrics import MetricsReader
 from twinlake.iceberg.format.name_mapping import name_mapping
 from twinlake.iceberg.format.partition_spec import PartitionSpec, partition_spec, partition_tuple
 from twinlake.iceberg.format.schema import IcebergSchema, iceberg_schema
-from twinlake.log.paths.canonical import CanonicalPaths
-from twinlake.protocol import partition_zone
+from twinlake.log import CanonicalPaths
+from twinlake.protocol import features, keys, partition_zone
 from twinlake.storage import decode_path, split_scheme
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
 
-__all__ = ["Commit", "TableLayout", "file_location", "layout_of"]
-
-_V3_FLAG: Final = "delta.enableIcebergCompatV3"
+__all__ = ["DeltaCommit", "TableLayout", "file_location", "layout_of"]
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class TableLayout:
 
     @cached_property
     def format_version(self) -> int:
-        """Of Iceberg: 3 where the table promises icebergCompatV3."""
-        return 3 if self.metadata.flag(_V3_FLAG) else 2
+        """Of Iceberg: 3 where the table has icebergCompatV3."""
+        return 3 if self.metadata.flag(keys.ENABLE_ICEBERG_COMPAT_V3) else 2
 
     @cached_property
     def schema(self) -> IcebergSchema:
@@ -71,7 +69,7 @@ class TableLayout:
         try:
             return partition_tuple(add.partition_values, self.spec, self.zone)
         except CorruptTable as error:
-            # The value alone does not tell where it is.
+            # The value alone does not name its file.
             error.fields["path"] = add.path
             raise
 
@@ -82,7 +80,7 @@ class TableLayout:
                 Code.COMPAT,
                 f"File {add.path} has a deletion vector.",
                 why="Iceberg has deletion vectors from format version 3 on.",
-                fix=f"Run {how_to_purge()}, or {how_to_upgrade('icebergCompatV3')}.",
+                fix=f"Run {how_to_purge()}, or {how_to_upgrade(features.ICEBERG_COMPAT_V3)}.",
                 fields={"path": add.path},
             )
         metrics = self._metrics.read(add.stats)
@@ -91,7 +89,7 @@ class TableLayout:
                 Code.COMPAT,
                 f"File {add.path} has no row count in the log.",
                 why="Iceberg needs the number of rows of every file.",
-                fix=f"Run {how_to_upgrade('icebergCompatV2')}: it rewrites files without "
+                fix=f"Run {how_to_upgrade(features.ICEBERG_COMPAT_V2)}: it rewrites files without "
                 "statistics.",
                 fields={"path": add.path},
             )
@@ -112,7 +110,7 @@ def layout_of(metadata: Metadata, location: str) -> TableLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class DeltaCommit:
     """One Delta version."""
 
     version: int

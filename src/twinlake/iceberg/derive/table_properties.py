@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.iceberg.derive.expiry import retention_ms
-from twinlake.protocol import COPY_ON_WRITE, HISTORY_AGE, iceberg_wishes
+from twinlake.protocol import COPY_ON_WRITE, HISTORY_AGE, keys, requested_iceberg_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.derive.table_layout import Commit
+    from twinlake.iceberg.derive.table_layout import DeltaCommit
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.protocol import Metadata
 
@@ -27,7 +27,6 @@ _RETRIES: Final = {
     "commit.retry.total-timeout-ms": "300000",
 }
 _CODEC: Final = "write.parquet.compression-codec"
-_DELTA_CODEC: Final = "delta.parquet.compression.codec"
 #: What Delta calls the codecs that Iceberg has, too.
 _CODECS: Final[Mapping[str, str]] = {
     "none": "uncompressed",
@@ -36,13 +35,13 @@ _CODECS: Final[Mapping[str, str]] = {
 _DEFAULT_CODEC: Final = "snappy"
 
 
-def iceberg_properties(commit: Commit, old: TableMetadata | None) -> dict[str, str]:
+def iceberg_properties(commit: DeltaCommit, old: TableMetadata | None) -> dict[str, str]:
     """The properties after a commit, which came after ``old``."""
     layout = commit.layout
     return {
         **_RETRIES,
         _CODEC: _codec(layout.metadata),
-        **iceberg_wishes(layout.metadata.configuration),
+        **requested_iceberg_properties(layout.metadata.configuration),
         **(COPY_ON_WRITE if layout.format_version < 3 else {}),
         HISTORY_AGE: str(retention_ms(layout.metadata)),
         # Data files are Delta's: what Iceberg does not reach, Delta may need still.
@@ -61,4 +60,4 @@ def iceberg_properties(commit: Commit, old: TableMetadata | None) -> dict[str, s
 
 def _codec(metadata: Metadata) -> str:
     """What the writers of the table compress with."""
-    return _CODECS.get(metadata.get(_DELTA_CODEC).strip().lower(), _DEFAULT_CODEC)
+    return _CODECS.get(metadata.get(keys.PARQUET_COMPRESSION_CODEC).strip().lower(), _DEFAULT_CODEC)

@@ -3,3 +3,28 @@
 Pure: bytes and values in, bytes and values out. What depends on the history of a Delta table
 belongs to ``derive``, what reads or writes files to ``sync``.
 """
+
+from twinlake.iceberg.format.bound import decode_bound
+from twinlake.iceberg.format.manifest import (
+    DamagedFile,
+    EntryStatus,
+    ManifestContent,
+    read_manifest,
+)
+from twinlake.iceberg.format.manifest_list import read_manifest_list
+from twinlake.iceberg.format.schema import Leaf, leaves
+from twinlake.iceberg.format.single_value import plain_value
+from twinlake.iceberg.format.table_metadata import SnapshotEntry
+
+__all__ = [
+    "DamagedFile",
+    "EntryStatus",
+    "Leaf",
+    "ManifestContent",
+    "SnapshotEntry",
+    "decode_bound",
+    "leaves",
+    "plain_value",
+    "read_manifest",
+    "read_manifest_list",
+]

@@ -47,7 +47,7 @@ def write_default(text: object, kind: DataType) -> Any:
         case float():
             return value if math.isfinite(value) else None
         case Number() if isinstance(kind, Decimal):
-            # The digits after the point tell the scale.
+            # The digits after the point give the scale.
             return f"{value.quantize(Number(1).scaleb(-kind.scale), context=_EXACT):f}"
         case bytes():
             return value.hex()

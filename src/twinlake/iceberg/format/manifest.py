@@ -1,7 +1,7 @@
 """Manifests: entries in, bytes out, and back.
 
 Iceberg table format, Manifests. The bytes are a function of what is written: even the markers
-between Avro blocks are derived from it, so that two converters at work on the same commit write the
+between Avro blocks are derived from it, so that two syncs of the same commit write the
 same files under the same names.
 """
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from twinlake.schema import DataType
 
 __all__ = [
-    "Content",
     "DamagedFile",
     "DataFile",
-    "Entry",
+    "EntryStatus",
+    "ManifestContent",
+    "ManifestEntry",
     "ManifestHeader",
-    "Status",
     "read_manifest",
     "write_manifest",
 ]
@@ -68,7 +68,7 @@ class DamagedFile(Exception):
     """A file of the Iceberg side is not what was written there."""
 
 
-class Status(IntEnum):
+class EntryStatus(IntEnum):
     """What a snapshot did to a file of a manifest."""
 
     EXISTING = 0
@@ -76,7 +76,7 @@ class Status(IntEnum):
     DELETED = 2
 
 
-class Content(IntEnum):
+class ManifestContent(IntEnum):
     """What the files of a manifest hold."""
 
     DATA = 0
@@ -100,9 +100,11 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     content_size: int | None = None
 
     @property
-    def content(self) -> Content:
+    def content(self) -> ManifestContent:
         """Whether it holds rows or hides some."""
-        return Content.DATA if self.referenced_data_file is None else Content.DELETES
+        return (
+            ManifestContent.DATA if self.referenced_data_file is None else ManifestContent.DELETES
+        )
 
     @property
     def key(self) -> str:
@@ -110,23 +112,23 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.referenced_data_file or self.path
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file in a manifest. A sequence number of None is that of the snapshot that adds it."""
 
-    status: Status
+    status: EntryStatus
     snapshot_id: int
     sequence_number: int | None = None
     file: DataFile
 
-    def carried(self, sequence_number: int) -> Entry:
+    def carried(self, sequence_number: int) -> ManifestEntry:
         """The entry in a later manifest: there already, with the number it was added under."""
         number = sequence_number if self.sequence_number is None else self.sequence_number
-        return msgspec.structs.replace(self, status=Status.EXISTING, sequence_number=number)
+        return msgspec.structs.replace(self, status=EntryStatus.EXISTING, sequence_number=number)
 
-    def deleted(self, sequence_number: int, snapshot_id: int) -> Entry:
+    def deleted(self, sequence_number: int, snapshot_id: int) -> ManifestEntry:
         """The entry in the manifest of the snapshot that takes the file away."""
         kept = self.carried(sequence_number)
-        return msgspec.structs.replace(kept, status=Status.DELETED, snapshot_id=snapshot_id)
+        return msgspec.structs.replace(kept, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +138,11 @@ class ManifestHeader:
     schema: IcebergSchema
     """The schema at the time."""
     spec: PartitionSpec
-    content: Content = Content.DATA
+    content: ManifestContent = ManifestContent.DATA
     format_version: int = 2
 
 
-def write_manifest(entries: Sequence[Entry], header: ManifestHeader) -> bytes:
+def write_manifest(entries: Sequence[ManifestEntry], header: ManifestHeader) -> bytes:
     """The bytes of a manifest."""
     metadata = {
         PATHS_KEY: path_hashes(entries).to_text(),
@@ -149,7 +151,7 @@ def write_manifest(entries: Sequence[Entry], header: ManifestHeader) -> bytes:
         "partition-spec": msgspec.json.encode(header.spec.to_dict()["fields"]).decode(),
         "partition-spec-id": str(header.spec.id),
         "format-version": str(header.format_version),
-        "content": "data" if header.content is Content.DATA else "deletes",
+        "content": "data" if header.content is ManifestContent.DATA else "deletes",
     }
     partition = partition_encoder(part.type for part in header.spec.fields)
     is_v3 = header.format_version > _V2
@@ -161,11 +163,11 @@ def write_manifest(entries: Sequence[Entry], header: ManifestHeader) -> bytes:
     )
 
 
-def read_manifest(data: bytes) -> list[Entry]:
+def read_manifest(data: bytes) -> list[ManifestEntry]:
     """The entries of a manifest of ours."""
     import fastavro
 
-    # By place and not by name: a column may be called otherwise by now.
+    # By position and not by name: a column may have been renamed.
     return [_entry(record) for record in fastavro.reader(io.BytesIO(data))]
 
 
@@ -174,9 +176,9 @@ def path_hash(path: str) -> bytes:
     return b64encode(hashlib.blake2b(path.encode(), digest_size=_HASH_BYTES).digest())
 
 
-def path_hashes(entries: Iterable[Entry]) -> PathHashes:
+def path_hashes(entries: Iterable[ManifestEntry]) -> PathHashes:
     """The hashes of the live paths among entries."""
-    live = (path_hash(e.file.key) for e in entries if e.status is not Status.DELETED)
+    live = (path_hash(e.file.key) for e in entries if e.status is not EntryStatus.DELETED)
     return PathHashes(b"".join(sorted(live)))
 
 
@@ -246,7 +248,7 @@ def marker_for(metadata: Mapping[str, str]) -> bytes:
     return uuid.uuid5(_NAMESPACE, msgspec.json.encode(metadata).decode()).bytes
 
 
-def _encoded(entry: Entry, partition: bytes, *, is_v3: bool) -> bytes:
+def _encoded(entry: ManifestEntry, partition: bytes, *, is_v3: bool) -> bytes:
     """The entry in the order of ``entry_schema``."""
     file, metrics = entry.file, entry.file.metrics
     number = repeated_long(entry.sequence_number)
@@ -255,10 +257,10 @@ def _encoded(entry: Entry, partition: bytes, *, is_v3: bool) -> bytes:
         repeated_long(entry.snapshot_id),
         number,
         # Rows may be older than the commit that lists their file; the listing is not.
-        _NOTHING if entry.status is Status.ADDED else number,
+        _NOTHING if entry.status is EntryStatus.ADDED else number,
         long(file.content),
         text(file.path),
-        _PARQUET if file.content is Content.DATA else _PUFFIN,
+        _PARQUET if file.content is ManifestContent.DATA else _PUFFIN,
         partition,
         long(file.record_count),
         long(file.size),
@@ -279,7 +281,7 @@ def _encoded(entry: Entry, partition: bytes, *, is_v3: bool) -> bytes:
     return b"".join(parts)
 
 
-def _entry(record: Any) -> Entry:
+def _entry(record: Any) -> ManifestEntry:
     found = record["data_file"]
     metrics = FileMetrics(
         record_count=found["record_count"],
@@ -288,8 +290,8 @@ def _entry(record: Any) -> Entry:
         lower_bounds=_mapping(found["lower_bounds"]),
         upper_bounds=_mapping(found["upper_bounds"]),
     )
-    return Entry(
-        status=Status(record["status"]),
+    return ManifestEntry(
+        status=EntryStatus(record["status"]),
         snapshot_id=record["snapshot_id"],
         sequence_number=record["sequence_number"],
         file=DataFile(

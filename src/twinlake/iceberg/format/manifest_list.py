@@ -15,8 +15,14 @@ import msgspec
 
 from twinlake.iceberg.format.avro_encoder import container, long, optional_long, text
 from twinlake.iceberg.format.avro_schema import manifest_list_schema
-from twinlake.iceberg.format.manifest import Content, Entry, ManifestHeader, Status, marker_for
-from twinlake.iceberg.format.partition_spec import Summary, summarize_partitions
+from twinlake.iceberg.format.manifest import (
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestHeader,
+    marker_for,
+)
+from twinlake.iceberg.format.partition_spec import PartitionFieldSummary, summarize_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +34,11 @@ _NULL: Final = b"\x00"
 _SOME: Final = b"\x02"
 _TRUTH: Final = {False: b"\x00", True: b"\x01"}
 #: The order of the counts in a row.
-_COUNTED: Final = (Status.ADDED, Status.EXISTING, Status.DELETED)
+_COUNTED: Final = (
+    EntryStatus.ADDED,
+    EntryStatus.EXISTING,
+    EntryStatus.DELETED,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,19 +48,19 @@ class ManifestFile:
     path: str
     length: int
     spec_id: int
-    content: Content
+    content: ManifestContent
     sequence_number: int
     min_sequence_number: int
     snapshot_id: int
-    files: Mapping[Status, int]
-    rows: Mapping[Status, int]
-    partitions: tuple[Summary, ...] = ()
+    files: Mapping[EntryStatus, int]
+    rows: Mapping[EntryStatus, int]
+    partitions: tuple[PartitionFieldSummary, ...] = ()
     first_row_id: int | None = None
 
     @property
     def live_files(self) -> int:
         """How many files of it are in the table."""
-        return self.files[Status.EXISTING] + self.files[Status.ADDED]
+        return self.files[EntryStatus.EXISTING] + self.files[EntryStatus.ADDED]
 
     @cached_property
     def encoded(self) -> bytes:
@@ -72,7 +82,7 @@ class ManifestFile:
 
 
 def manifest_file(
-    entries: Sequence[Entry],
+    entries: Sequence[ManifestEntry],
     header: ManifestHeader,
     *,
     path: str,
@@ -82,12 +92,12 @@ def manifest_file(
     first_row_id: int | None = None,
 ) -> ManifestFile:
     """The row of a manifest that was just written."""
-    files, rows = dict.fromkeys(Status, 0), dict.fromkeys(Status, 0)
+    files, rows = dict.fromkeys(EntryStatus, 0), dict.fromkeys(EntryStatus, 0)
     lowest = sequence_number
     for entry in entries:
         files[entry.status] += 1
         rows[entry.status] += entry.file.record_count
-        if entry.status is not Status.DELETED and entry.sequence_number is not None:
+        if entry.status is not EntryStatus.DELETED and entry.sequence_number is not None:
             lowest = min(lowest, entry.sequence_number)
     return ManifestFile(
         path=path,
@@ -138,7 +148,7 @@ def _schema_text(format_version: int) -> bytes:
     return msgspec.json.encode(manifest_list_schema(format_version=format_version))
 
 
-def _encoded_summary(part: Summary) -> bytes:
+def _encoded_summary(part: PartitionFieldSummary) -> bytes:
     return b"".join(
         (
             _TRUTH[part.contains_null],
@@ -157,22 +167,22 @@ def _row(record: Any) -> ManifestFile:
         path=record["manifest_path"],
         length=record["manifest_length"],
         spec_id=record["partition_spec_id"],
-        content=Content(record["content"]),
+        content=ManifestContent(record["content"]),
         sequence_number=record["sequence_number"],
         min_sequence_number=record["min_sequence_number"],
         snapshot_id=record["added_snapshot_id"],
         files={
-            Status.EXISTING: record["existing_files_count"],
-            Status.ADDED: record["added_files_count"],
-            Status.DELETED: record["deleted_files_count"],
+            EntryStatus.EXISTING: record["existing_files_count"],
+            EntryStatus.ADDED: record["added_files_count"],
+            EntryStatus.DELETED: record["deleted_files_count"],
         },
         rows={
-            Status.EXISTING: record["existing_rows_count"],
-            Status.ADDED: record["added_rows_count"],
-            Status.DELETED: record["deleted_rows_count"],
+            EntryStatus.EXISTING: record["existing_rows_count"],
+            EntryStatus.ADDED: record["added_rows_count"],
+            EntryStatus.DELETED: record["deleted_rows_count"],
         },
         partitions=tuple(
-            Summary(
+            PartitionFieldSummary(
                 contains_null=part["contains_null"],
                 contains_nan=bool(part["contains_nan"]),
                 lower=part["lower_bound"],

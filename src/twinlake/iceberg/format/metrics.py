@@ -64,7 +64,7 @@ class FileMetrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _Column(NamedTuple):
-    """How the statistics tell of one column."""
+    """Where the statistics have the values of one column."""
 
     id: int
     count: Callable[[Any], Any]
@@ -136,12 +136,12 @@ def _bounds(values: Any, columns: tuple[_Column, ...], *, upper: bool) -> dict[i
 
 
 def _typed_column(leaf: Leaf, shape: _Shape) -> _Column:
-    find = _finder(shape.place(leaf.path))
+    find = _finder(shape.attribute_path(leaf.path))
     return _Column(leaf.id, find, find, bound_encoder(leaf.type))
 
 
 def _loose_column(leaf: Leaf, shape: _Shape) -> _Column:
-    find, kind = _finder(shape.place(leaf.path)), _json_type(leaf.type)
+    find, kind = _finder(shape.attribute_path(leaf.path)), _json_type(leaf.type)
     return _Column(
         leaf.id,
         lambda counts: _decoded(find(counts), int),
@@ -150,12 +150,12 @@ def _loose_column(leaf: Leaf, shape: _Shape) -> _Column:
     )
 
 
-def _finder(place: tuple[str, ...]) -> Callable[[Any], Any]:
-    return attrgetter(*place) if len(place) == 1 else lambda values: _at(values, place)
+def _finder(path: tuple[str, ...]) -> Callable[[Any], Any]:
+    return attrgetter(*path) if len(path) == 1 else lambda values: _at(values, path)
 
 
-def _at(values: Any, place: tuple[str, ...]) -> Any:
-    for name in place:
+def _at(values: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
         if values is None:
             return None
         values = getattr(values, name)
@@ -190,11 +190,11 @@ class _Shape:
             self.children[name] = _Shape(tuple(inner), depth + 1)
         self.attributes = {name: f"f{index}" for index, name in enumerate(self.children)}
 
-    def place(self, path: tuple[str, ...]) -> tuple[str, ...]:
+    def attribute_path(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """The attributes that lead to a leaf."""
         first, *rest = path
         child = self.children[first]
-        below = child.place(tuple(rest)) if isinstance(child, _Shape) else ()
+        below = child.attribute_path(tuple(rest)) if isinstance(child, _Shape) else ()
         return (self.attributes[first], *below)
 
 
@@ -224,7 +224,7 @@ def _values(shape: _Shape, leaf_type: Any) -> type[msgspec.Struct]:
     for name, attribute in shape.attributes.items():
         child = shape.children[name]
         kind = _values(child, leaf_type) if isinstance(child, _Shape) else leaf_type(child)
-        # Raw text, and what is not looked at, may be null without being told so.
+        # Raw text, and what is not looked at, may be null in any case.
         fields.append((attribute, kind if kind in (Any, msgspec.Raw) else kind | None, None))
     spelt = {attribute: name for name, attribute in shape.attributes.items()}
     return msgspec.defstruct("Values", fields, rename=spelt, gc=False)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FIRST_FIELD_ID",
     "PartitionField",
+    "PartitionFieldSummary",
     "PartitionSpec",
-    "Summary",
     "partition_spec",
     "partition_tuple",
     "summarize_partitions",
@@ -66,7 +66,7 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """The partition columns of a table; two are equal when Iceberg could not tell them apart."""
+    """The partition columns of a table; two are equal when they are the same to Iceberg."""
 
     fields: tuple[PartitionField, ...] = ()
     known_id: int | None = None
@@ -155,7 +155,7 @@ def _plain(text: str | None, kind: DataType, zone: tzinfo) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class PartitionFieldSummary:
     """What a manifest list says of one partition field of a manifest; engines prune on it."""
 
     contains_null: bool = False
@@ -166,7 +166,7 @@ class Summary:
 
 def summarize_partitions(
     tuples: Iterable[tuple[Any, ...]], spec: PartitionSpec
-) -> tuple[Summary, ...]:
+) -> tuple[PartitionFieldSummary, ...]:
     """The summary of each partition field over the files of a manifest."""
     distinct = set(tuples)
     return tuple(
@@ -175,20 +175,20 @@ def summarize_partitions(
     )
 
 
-def _summary(values: set[Any], kind: DataType) -> Summary:
+def _summary(values: set[Any], kind: DataType) -> PartitionFieldSummary:
     real = kind in (FLOAT, DOUBLE)
     is_nan = real and any(value is not None and math.isnan(value) for value in values)
     # To Spark NaN lies above all numbers, but no bound may be NaN; without the next best one
     # Iceberg leaves the manifest out when a query asks for what is greater than some number.
     known = [math.inf if real and math.isnan(v) else v for v in values if v is not None]
     if not known:
-        return Summary(contains_null=None in values)
+        return PartitionFieldSummary(contains_null=None in values)
     # Of the two zeros, which compare as equal, the lower bound is the negative one.
     lowest, highest = min(known), max(known)
     if real:
         lowest = lowest or -0.0
         highest = highest or 0.0
-    return Summary(
+    return PartitionFieldSummary(
         contains_null=None in values,
         contains_nan=is_nan,
         lower=encode_value(lowest, kind),

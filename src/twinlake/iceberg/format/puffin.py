@@ -36,13 +36,13 @@ class Blob:
 def write_puffin(blobs: Sequence[Blob]) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """The file, and offset and length of each blob in it."""
     content = bytearray(_MAGIC)
-    places, listed = [], []
+    ranges, listed = [], []
     for blob in blobs:
         offset = len(content)
         content += struct.pack(">I", len(blob.payload))
         content += blob.payload
         content += struct.pack(">I", zlib.crc32(blob.payload))
-        places.append((offset, len(content) - offset))
+        ranges.append((offset, len(content) - offset))
         listed.append(
             {
                 "type": "deletion-vector-v1",
@@ -60,4 +60,4 @@ def write_puffin(blobs: Sequence[Blob]) -> tuple[bytes, tuple[tuple[int, int], .
         )
     footer = msgspec.json.encode({"blobs": listed, "properties": {}})
     content += _MAGIC + footer + struct.pack("<I", len(footer)) + _NO_FLAGS + _MAGIC
-    return bytes(content), tuple(places)
+    return bytes(content), tuple(ranges)

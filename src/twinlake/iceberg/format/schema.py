@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.compat.rules.schema import collations_of
+from twinlake.compat import collations_of
 from twinlake.errors import Code, CompatViolation, CorruptTable, listed
 from twinlake.iceberg.format.content_id import content_id
 from twinlake.iceberg.format.default_value import write_default
@@ -88,7 +88,7 @@ _HIGHEST_ID: Final = 2147483447
 
 @dataclass(frozen=True, slots=True)
 class IcebergSchema:
-    """A schema; two are equal when Iceberg could not tell them apart."""
+    """A schema; two are equal when they are the same to Iceberg."""
 
     fields: bytes
     """The ``fields`` of the schema as canonical JSON."""

@@ -34,7 +34,7 @@ from twinlake.schema import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Bound", "bound_encoder", "encode_bound", "encode_value", "plain_value", "unscaled"]
+__all__ = ["Bound", "bound_encoder", "encode_value", "plain_value", "unscaled"]
 
 Bound = Callable[[Any, bool], bytes | None]
 """Encodes a value as the lower or (true) the upper bound; None where it has no bound."""
@@ -74,12 +74,6 @@ def encode_value(value: Any, kind: DataType) -> bytes:
     if isinstance(kind, Decimal):
         return _unscaled_bytes(unscaled(value, kind.scale))
     return _ENCODERS[kind](value)
-
-
-def encode_bound(value: Any, kind: DataType, *, upper: bool) -> bytes | None:
-    """A bound from the statistics of a Delta file; None where it has none in Iceberg."""
-    encode = bound_encoder(kind)
-    return None if encode is None else encode(value, upper)
 
 
 def bound_encoder(kind: DataType) -> Bound | None:

@@ -1,7 +1,7 @@
 """Delta's clustering columns as a sort order of Iceberg.
 
-The order is offered to writers, so that they cluster too. Files promise nothing: Delta clusters as
-it sees fit, and a file of a clustered table may be in any order.
+The order is offered to writers, so that they cluster too. Files need not follow it: Delta
+clusters as it sees fit, and a file of a clustered table may be in any order.
 """
 
 from __future__ import annotations

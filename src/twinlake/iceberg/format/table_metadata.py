@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.iceberg.format.raw_entries import NO_ENTRIES, RawEntries
+from twinlake.iceberg.format.unparsed_list import NO_ENTRIES, RawEntries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

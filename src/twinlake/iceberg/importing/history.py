@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twinlake.runtime import Executor
     from twinlake.storage import Store
 
-__all__ = ["History", "Step", "read_history"]
+__all__ = ["ImportStep", "SourceHistory", "read_history"]
 
 _DATA: Final = 0
 _EQUALITY: Final = 2
@@ -34,7 +34,7 @@ _IDENTITY: Final = "identity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ImportStep:
     """What one snapshot changes."""
 
     snapshot: SourceSnapshot
@@ -47,7 +47,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class SourceHistory:
     """What is to be imported."""
 
     source: SourceTable
@@ -55,7 +55,7 @@ class History:
     """The schema of today."""
     partition_ids: tuple[int, ...]
     """The columns that files are partitioned by, by id: their names change."""
-    steps: tuple[Step, ...]
+    steps: tuple[ImportStep, ...]
     """The first one brings all files that are live in it."""
     left_out: int = 0
     """How many older snapshots cannot be said in Delta."""
@@ -80,13 +80,13 @@ class _Walk:
     """Files of rows that are listed more than once, each of which counts for Iceberg."""
 
 
-def read_history(source: SourceTable, store: Store, executor: Executor) -> History:
+def read_history(source: SourceTable, store: Store, executor: Executor) -> SourceHistory:
     """The steps to import; ``UserError`` with the whole list where the table cannot be."""
     schemas = _schemas(source)
     current = schemas[source.current_schema_id]
     against = [*source.problems(), *current.problems, *_spec_problems(source)]
     reader = _HistoryReader(source, store, executor)
-    steps: list[Step] = []
+    steps: list[ImportStep] = []
     reasons: tuple[str, ...] = ()
     newest: tuple[str, ...] = ()
     for snapshot in source.ancestry():
@@ -113,7 +113,7 @@ def read_history(source: SourceTable, store: Store, executor: Executor) -> Histo
             fields={"location": source.location, "problems": against},
         )
     parts = tuple(part["source-id"] for part in source.specs[source.default_spec_id])
-    return History(
+    return SourceHistory(
         source=source,
         schema=current.schema,
         partition_ids=parts,
@@ -130,8 +130,8 @@ def _schemas(source: SourceTable) -> dict[int, ImportedSchema]:
     listed = source.schemas
     documents = list(listed.values())
     return {
-        number: import_schema(document, documents[:place])
-        for place, (number, document) in enumerate(listed.items())
+        number: import_schema(document, documents[:position])
+        for position, (number, document) in enumerate(listed.items())
     }
 
 
@@ -180,7 +180,7 @@ class _HistoryReader:
             if source not in known:
                 yield f"the partition column with id {source} was not there yet"
 
-    def step(self, snapshot: SourceSnapshot, schema: ImportedSchema, *, whole: bool) -> Step:
+    def step(self, snapshot: SourceSnapshot, schema: ImportedSchema, *, whole: bool) -> ImportStep:
         """Go on to a snapshot; ``whole`` for a step that nothing comes before."""
         state = self._state
         listed = self._listed(snapshot)
@@ -192,7 +192,7 @@ class _HistoryReader:
         old = [file for key in gone for file in state.manifests[key]]
         for key in gone:
             del state.manifests[key]
-        # The same file may stand in a manifest that was written again.
+        # The same file may stand in a manifest that was rewritten.
         added = list({f.path: f for f in new if not state.listed[f.path]}.values())
         removed = self._count(new, old)
         for path in removed:
@@ -202,7 +202,7 @@ class _HistoryReader:
             # A file that left and came back at once is newer than deletes from before.
             (state.live if file.content == _DATA else state.deletes)[file.path] = file
         self._judge(added)
-        return Step(
+        return ImportStep(
             snapshot=snapshot,
             schema=schema.schema,
             added=tuple(state.live.values() if whole else (f for f in added if f.content == _DATA)),
@@ -282,13 +282,13 @@ class _HistoryReader:
             if path not in state.positions:
                 data = read_file(self._store, self._source.location, path)
                 state.positions[path] = _positions(data)
-            for target, places in state.positions[path].items():
+            for target, positions in state.positions[path].items():
                 own = state.live.get(target)
                 # Deletes reach what was there before them, and rows of their own commit.
                 if own is not None and own.sequence_number <= file.sequence_number:
-                    within = (place for place in places if place < own.record_count)
+                    within = (position for position in positions if position < own.record_count)
                     hidden.setdefault(target, set()).update(within)
-        return {path: frozenset(places) for path, places in hidden.items() if places}
+        return {path: frozenset(positions) for path, positions in hidden.items() if positions}
 
 
 def _positions(data: bytes) -> dict[str, frozenset[int]]:
@@ -298,9 +298,9 @@ def _positions(data: bytes) -> dict[str, frozenset[int]]:
 
     table = pq.read_table(pa.BufferReader(data), columns=["file_path", "pos"])
     found: dict[str, set[int]] = {}
-    paths, places = table.column("file_path").to_pylist(), table.column("pos").to_pylist()
-    for path, place in zip(paths, places, strict=True):
-        found.setdefault(path, set()).add(place)
+    paths, positions = table.column("file_path").to_pylist(), table.column("pos").to_pylist()
+    for path, position in zip(paths, positions, strict=True):
+        found.setdefault(path, set()).add(position)
     return {path: frozenset(own) for path, own in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""An existing Iceberg table as its metadata file tells of it, for import.
+"""An existing Iceberg table as its metadata file describes it, for import.
 
 Found by the path of a metadata file, by a folder with ``metadata/`` below it, or by a name in a
 catalog that PyIceberg knows. Format versions 1 and 2.
@@ -155,20 +155,20 @@ def find_metadata(
     source: str, *, durable: bool = True, options: Mapping[str, Any] | None = None
 ) -> tuple[SourceTable, Store]:
     """The table at a metadata file, a folder, or a name; and a store at its location."""
-    location, is_place = source, _is_place(source)
-    if not is_place:
+    location, is_location = source, _is_location(source)
+    if not is_location:
         location, own = _by_name(source)
         options = {**own, **(options or {})} or None
-    place = plain_location(location).rstrip("/")
-    given = place
-    if not place.endswith(_ENDINGS):
-        place = _newest(place, options)
-    folder, _, name = place.rpartition("/")
+    metadata_location = plain_location(location).rstrip("/")
+    given = metadata_location
+    if not metadata_location.endswith(_ENDINGS):
+        metadata_location = _newest(metadata_location, options)
+    folder, _, name = metadata_location.rpartition("/")
     try:
         data = open_store(_as_url(folder or "/"), options=options).read(name)
         text = gzip.decompress(data) if data.startswith(_GZIP) else data
         document = msgspec.json.decode(text, type=dict[str, Any])
-        table = SourceTable(document, place)
+        table = SourceTable(document, metadata_location)
         _ = table.schemas[table.current_schema_id], table.specs[table.default_spec_id]
         _ = table.location, table.last_column_id
     except StorageError as error:
@@ -176,16 +176,18 @@ def find_metadata(
             raise
         raise _not_found(source, error.what) from error
     except (msgspec.DecodeError, OSError, LookupError, TypeError, ValueError) as error:
-        raise _not_found(source, f"{place} is no Iceberg metadata file: {error}") from error
-    if is_place:
-        _check_place(table, given)
+        raise _not_found(
+            source, f"{metadata_location} is no Iceberg metadata file: {error}"
+        ) from error
+    if is_location:
+        _check_location(table, given)
     return table, open_store(_as_url(table.location), durable=durable, options=options)
 
 
-def _check_place(table: SourceTable, given: str) -> None:
+def _check_location(table: SourceTable, given: str) -> None:
     """Refuse metadata of a table that is elsewhere: the log would be made there, unasked."""
     if given == table.metadata_location:
-        # Writers may be told to keep the metadata of a table apart from it.
+        # A property lets writers keep the metadata of a table apart from it.
         apart = table.properties.get("write.metadata.path")
         is_there = _is_below(given, table.location) or (
             apart is not None and _is_below(given, plain_location(apart))
@@ -208,7 +210,7 @@ def _is_below(location: str, folder: str) -> bool:
 
 
 def _real(location: str) -> str:
-    """A plain location in the one spelling by which places can be compared.
+    """A plain location in the one spelling by which locations can be compared.
 
     >>> _real("s3://b/t/"), _real("//lake/./t/")
     ('s3://b/t', '/lake/t')
@@ -219,7 +221,7 @@ def _real(location: str) -> str:
 
 
 def plain_location(text: str) -> str:
-    """A location without the spellings that other engines have for the same place.
+    """A location without the spellings that other engines have for the same location.
 
     >>> plain_location("file:/lake/t"), plain_location("s3a://b/t")
     ('/lake/t', 's3://b/t')
@@ -259,7 +261,7 @@ def read_file(store: Store, location: str, path: str) -> bytes:
     return found.read(key)
 
 
-def _is_place(source: str) -> bool:
+def _is_location(source: str) -> bool:
     from pathlib import Path
 
     return "/" in source or source.endswith(_ENDINGS) or Path(source).exists()
@@ -283,8 +285,10 @@ def _by_name(name: str) -> tuple[str, dict[str, str]]:
         opened = load_catalog(catalog, **settings)
         try:
             found = opened.load_table(table)
-            place = found.metadata_location
-            return place, store_options(_as_url(plain_location(place)), found.io.properties)
+            metadata_location = found.metadata_location
+            return metadata_location, store_options(
+                _as_url(plain_location(metadata_location)), found.io.properties
+            )
         finally:
             opened.close()
     except Exception as error:

@@ -22,6 +22,7 @@ from twinlake.schema import (
     StructField,
     TypeChange,
     can_widen,
+    id_name,
     render_type,
     with_type_change,
 )
@@ -98,7 +99,7 @@ class _Reader:
 
     def _field(self, one: Mapping[str, Any], path: str) -> StructField:
         number = int(one["id"])
-        physical = f"col-{number}"
+        physical = id_name(number)
         nested: dict[str, int] = {}
         changes: list[TypeChange] = []
         kind = self._type(one["type"], path, physical, nested, (number, ()), changes)
@@ -153,8 +154,8 @@ class _Reader:
         known = [delta_type(one) for one in types if _is_known(one)]
         for before, after in pairwise(known):
             if not can_widen(before, after, iceberg=True):
-                told = f"{render_type(before)} to {render_type(after)}"
-                self.problems.append(f"column {path} went from {told}")
+                change = f"{render_type(before)} to {render_type(after)}"
+                self.problems.append(f"column {path} went from {change}")
                 continue
             changes.append(TypeChange(from_type=before, to_type=after, field_path=here[1]))
             self.is_widened = True

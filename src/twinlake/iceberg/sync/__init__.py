@@ -3,3 +3,10 @@
 All reading and writing of ``_iceberg/``: the hook after a commit, lag, the cache of what was last
 written, integrity checks and cleanup. What a snapshot contains is decided in ``derive``.
 """
+
+from twinlake.iceberg.sync.metadata_files import MetadataFiles, is_metadata_name
+
+__all__ = [
+    "MetadataFiles",
+    "is_metadata_name",
+]

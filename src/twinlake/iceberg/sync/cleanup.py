@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import StorageError
-from twinlake.iceberg.format.manifest import Content, DamagedFile, read_manifest
+from twinlake.iceberg.format.manifest import DamagedFile, ManifestContent, read_manifest
 from twinlake.iceberg.format.manifest_list import read_manifest_list
 from twinlake.iceberg.format.table_metadata import MetadataLogEntry
 from twinlake.iceberg.sync.metadata_files import FOLDER
@@ -34,7 +34,7 @@ _KEPT: Final = 100
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,9}")
 #: The property that names files which no metadata file has ever named, to go with the one it is in.
 LEFTOVERS: Final = "twinlake.leftovers"
-#: What nothing reaches is deleted when it is so old that nobody can be at work on it.
+#: What nothing reaches is deleted when it is so old that no sync can still use it.
 _ORPHAN_AGE_MS: Final = 24 * 60 * 60 * 1000
 #: Ours are all in one folder, with plain names.
 _OWN: Final = re.compile(
@@ -86,7 +86,7 @@ def _delete(locations: Iterable[str], files: MetadataFiles) -> None:
 def _has_expired(metadata: TableMetadata) -> bool:
     """Whether a snapshot of this metadata has gone, so that older metadata may reach more.
 
-    Metadata files tell of every snapshot: reading old ones takes the longer the more there are, and
+    Metadata files list every snapshot: reading old ones takes the longer the more there are, and
     most tables are young.
     """
     first = metadata.oldest
@@ -104,7 +104,7 @@ def only_before(
 ) -> list[str]:
     """The files that only snapshots before the first one that is kept reach.
 
-    A manifest that a list leaves out never comes back, so the oldest list that stays tells of each
+    A manifest that a list leaves out never comes back, so the oldest list that stays names each
     manifest of an older one whether anything still needs it.
     """
     if kept is None:
@@ -132,7 +132,7 @@ def _vector_files(rows: Iterable[ManifestFile], files: MetadataFiles) -> set[str
     return {
         entry.file.path
         for row in rows
-        if row.content is Content.DELETES
+        if row.content is ManifestContent.DELETES
         for entry in read_manifest(files.read(row.path))
     }
 

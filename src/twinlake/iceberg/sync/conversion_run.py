@@ -1,8 +1,8 @@
 """Bringing the Iceberg side up to the Delta log.
 
-The log is the truth. Metadata that is behind is continued, commit by commit; if it is lost,
-damaged, of another table or behind a log that was cleaned up is rebuilt from the oldest version
-that both formats still keep. Either way the result is the same.
+The log is the truth. Metadata that is behind is continued, commit by commit. Metadata that
+is lost, damaged, of another table or behind a log that was cleaned up is rebuilt from the oldest
+version that both formats still keep. Either way the result is the same.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import Code, CompatViolation, CorruptTable, StorageError
-from twinlake.iceberg.derive.conversion import Conversion, MissingFile
 from twinlake.iceberg.derive.expiry import Horizon, retention_ms, vacuum_horizon
 from twinlake.iceberg.derive.iceberg_state import IcebergState
+from twinlake.iceberg.derive.snapshot_producer import MissingFile, SnapshotProducer
 from twinlake.iceberg.derive.table_layout import layout_of
 from twinlake.iceberg.format.manifest import DamagedFile
 from twinlake.iceberg.format.partition_spec import PartitionSpec
 from twinlake.iceberg.format.table_metadata import table_uuid
 from twinlake.iceberg.sync.cleanup import LEFTOVERS, clean_up, only_before, sweep, with_log
-from twinlake.iceberg.sync.integrity import Check, find_damage
+from twinlake.iceberg.sync.integrity import IntegrityCheck, find_damage
 from twinlake.iceberg.sync.log_reader import LogGap, LogReader
 from twinlake.iceberg.sync.manifest_reader import ManifestCache, StoredManifests
 from twinlake.iceberg.sync.metadata_cache import METADATA_CACHE, CachedState
@@ -31,7 +31,7 @@ from twinlake.log import load_snapshot
 from twinlake.runtime import InProcess
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.derive.table_layout import Commit
+    from twinlake.iceberg.derive.table_layout import DeltaCommit
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.log import Snapshot
     from twinlake.runtime import Executor
@@ -62,7 +62,10 @@ def synced_version(snapshot: Snapshot) -> int | None:
 
 
 def sync_table(
-    snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
+    snapshot: Snapshot,
+    *,
+    executor: Executor | None = None,
+    check: IntegrityCheck = IntegrityCheck.SIZES,
 ) -> SyncResult:
     """Bring the Iceberg side to the version of a snapshot; metadata that is ahead is left alone.
 
@@ -110,11 +113,11 @@ def sync_table(
     return _rebuild(snapshot, files, source, why, executor)
 
 
-def _trust(check: Check, newest: int | None, wanted: int) -> bool:
+def _trust(check: IntegrityCheck, newest: int | None, wanted: int) -> bool:
     """Whether what this process has published may be taken as it remembers it."""
     # Whoever asks although there is nothing to convert wants to know whether all is well.
     is_asked = newest is not None and newest >= wanted
-    return check is Check.NOTHING or (check is Check.SIZES and not is_asked)
+    return check is IntegrityCheck.NOTHING or (check is IntegrityCheck.SIZES and not is_asked)
 
 
 def _cached_state(
@@ -185,7 +188,7 @@ def _mended(problem: CompatViolation | CorruptTable, source: LogReader, after: i
 
 def _convert_since(cached: CachedState, source: LogReader, files: MetadataFiles) -> SyncResult:
     state, before = cached.state, cached.state.metadata
-    conversion = Conversion(state, StoredManifests(files, _specs(state), cached.known))
+    conversion = SnapshotProducer(state, StoredManifests(files, _specs(state), cached.known))
     done = _convert(conversion, source, files, before.delta_version)
     problem = done.problem
     if problem is not None:
@@ -253,13 +256,13 @@ def _convert_all(
 ) -> _Converted:
     """What there is to publish if the first snapshot holds all files of a version."""
     first, adds = source.base(start)
-    conversion = Conversion(None, manifests)
+    conversion = SnapshotProducer(None, manifests)
     conversion.begin(first.commit, adds, executor)
     return _convert(conversion, source, manifests.files)
 
 
 def _convert(
-    conversion: Conversion, source: LogReader, files: MetadataFiles, published: int = -1
+    conversion: SnapshotProducer, source: LogReader, files: MetadataFiles, published: int = -1
 ) -> _Converted:
     """Convert the commits that are left, up to one that has no Iceberg form.
 
@@ -289,13 +292,13 @@ def _convert(
     return _Converted(metadata, converted, problem)
 
 
-def _with_free_id(commit: Commit, metadata: TableMetadata) -> Commit:
+def _with_free_id(commit: DeltaCommit, metadata: TableMetadata) -> DeltaCommit:
     """The commit, without an id of its own where an earlier snapshot has that id already."""
     own = commit.snapshot_id
     return replace(commit, snapshot_id=None) if own and metadata.has_snapshot(own) else commit
 
 
-def _reached(conversion: Conversion) -> IcebergState:
+def _reached(conversion: SnapshotProducer) -> IcebergState:
     if conversion.state is None:
         raise AssertionError("nothing was converted")
     return conversion.state

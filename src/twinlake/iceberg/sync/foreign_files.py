@@ -11,9 +11,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import AddFile, Metadata
-from twinlake.commit.checks.footers import file_footers
-from twinlake.compat import Profile, State, enabled_compats, profile_of
-from twinlake.compat.misread_file import misread_files
+from twinlake.commit import file_footers
+from twinlake.compat import (
+    Profile,
+    State,
+    Trait,
+    divergent_files,
+    enabled_compats,
+    profile_of,
+    rules_with,
+)
 from twinlake.errors import Code, CompatViolation, listed
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, CommitInfo, Protocol
     from twinlake.compat import Violation
-    from twinlake.log.timestamps import CommitTimes
+    from twinlake.log import CommitTimes
     from twinlake.runtime import Executor
     from twinlake.storage import Store
 
@@ -30,7 +37,6 @@ __all__ = ["ForeignFiles", "is_judged", "unjudged_paths"]
 _OWN: Final = "twinlake/"
 #: Operations by which twinlake enables a compat feature; under others it need not be looked for.
 _ENABLING: Final = ("CREATE", "REPLACE", "SET TBLPROPERTIES", "REORG TABLE UPGRADE", "CONVERT")
-_UNREADABLE: Final = "-25"
 _BATCH: Final = 2048
 _NAMED: Final = 3
 
@@ -101,7 +107,7 @@ class ForeignFiles:
         footers = file_footers(self._store, new, self._executor, metadata)
         broken: dict[str, Violation] = {}
         while batch := tuple(islice(footers, _BATCH)):
-            broken.update((footer.path, wrong) for footer, wrong in misread_files(batch, state))
+            broken.update((footer.path, wrong) for footer, wrong in divergent_files(batch, state))
             self._sound.update(footer.path for footer in batch if footer.path not in broken)
         if broken:
             raise self._refusal(broken, metadata, version)
@@ -124,7 +130,7 @@ class ForeignFiles:
         )
 
     def _fix(self, violation: Violation, metadata: Metadata) -> str:
-        if violation.rule.endswith(_UNREADABLE):
+        if violation.rule in rules_with(Trait.UNREADABLE):
             return violation.fix
         feature = enabled_compats(metadata)[0].feature
         return (

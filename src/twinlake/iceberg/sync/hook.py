@@ -15,9 +15,10 @@ from twinlake.commit import DEFAULT_HOOKS, PostCommitHook
 from twinlake.compat import enabled_compats
 from twinlake.errors import CompatViolation, CorruptTable, TwinlakeError
 from twinlake.iceberg.sync.conversion_run import sync_table
-from twinlake.iceberg.sync.integrity import Check
+from twinlake.iceberg.sync.integrity import IntegrityCheck
 from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import commit_key, load_snapshot
+from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from twinlake.commit import HookContext
@@ -29,14 +30,12 @@ if TYPE_CHECKING:
 __all__ = [
     "HOOKS",
     "SYNC_HOOK",
-    "SYNC_PROPERTY",
     "Lag",
     "lag_of",
     "sync_and_record",
     "syncs_with_commit",
 ]
 
-SYNC_PROPERTY: Final = "twinlake.iceberg.sync"
 _WITH_THE_COMMIT: Final = "commit"
 _LOGGER: Final = logging.getLogger("twinlake.iceberg")
 
@@ -77,12 +76,15 @@ def lag_of(snapshot: Snapshot) -> Lag:
 
 def _why_behind(metadata: Metadata, files: MetadataFiles) -> str:
     if not enabled_compats(metadata):
-        return "the table does not promise to be an Iceberg table"
-    return files.failure() or "it was not asked to keep up"
+        return "the table has no Iceberg compat feature"
+    return files.failure() or "no sync has run for this version"
 
 
 def sync_and_record(
-    snapshot: Snapshot, *, executor: Executor | None = None, check: Check = Check.SIZES
+    snapshot: Snapshot,
+    *,
+    executor: Executor | None = None,
+    check: IntegrityCheck = IntegrityCheck.SIZES,
 ) -> SyncResult:
     """Convert what is missing; a failure is written down before it is raised."""
     files = MetadataFiles(snapshot.store)
@@ -124,15 +126,17 @@ def _tell(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> Non
 
 def syncs_with_commit(metadata: Metadata) -> bool:
     """Whether Iceberg metadata is to be made with every commit."""
-    wanted = metadata.get(SYNC_PROPERTY).strip().lower() == _WITH_THE_COMMIT
-    # Another writer may set the property on a table that makes no promise.
+    wanted = metadata.get(keys.ICEBERG_SYNC).strip().lower() == _WITH_THE_COMMIT
+    # Another writer may set the property on a table without a compat feature.
     return wanted and bool(enabled_compats(metadata))
 
 
 def _after_commit(context: HookContext) -> None:
     if syncs_with_commit(context.snapshot.metadata):
         # What follows each commit looks at what changed, not at what there is.
-        sync_and_record(context.snapshot, executor=context.runtime.executor, check=Check.NOTHING)
+        sync_and_record(
+            context.snapshot, executor=context.runtime.executor, check=IntegrityCheck.NOTHING
+        )
         _overtake(context)
 
 
@@ -147,7 +151,7 @@ def _overtake(context: HookContext) -> None:
     newest = MetadataFiles(store).newest()
     if newest is None or newest <= version:
         executor = context.runtime.executor
-        sync_and_record(load_snapshot(store), executor=executor, check=Check.NOTHING)
+        sync_and_record(load_snapshot(store), executor=executor, check=IntegrityCheck.NOTHING)
 
 
 SYNC_HOOK: Final = PostCommitHook(name="iceberg", run=_after_commit)

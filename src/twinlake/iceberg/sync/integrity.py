@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg.format.manifest import Content, DamagedFile, read_manifest
+from twinlake.iceberg.format.manifest import DamagedFile, ManifestContent, read_manifest
 from twinlake.iceberg.format.manifest_list import read_manifest_list
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.sync.metadata_files import MetadataFiles
 
-__all__ = ["Check", "find_damage"]
+__all__ = ["IntegrityCheck", "find_damage"]
 
 
-class Check(StrEnum):
+class IntegrityCheck(StrEnum):
     """How closely a state is checked before it is continued.
 
     All but ``CONTENT`` trust what this process itself wrote last, for a while.
@@ -33,9 +33,9 @@ class Check(StrEnum):
     """Every list, manifest and vector of every snapshot is read."""
 
 
-def find_damage(state: IcebergState, files: MetadataFiles, check: Check) -> str:
+def find_damage(state: IcebergState, files: MetadataFiles, check: IntegrityCheck) -> str:
     """What is wrong with the files of a state; empty where nothing is."""
-    if check is Check.NOTHING or not state.metadata.snapshot_texts:
+    if check is IntegrityCheck.NOTHING or not state.metadata.snapshot_texts:
         return ""
     try:
         snapshots = tuple(state.metadata.snapshots())
@@ -49,7 +49,7 @@ def find_damage(state: IcebergState, files: MetadataFiles, check: Check) -> str:
         found = sizes.get(files.key_of(row.path))
         if found != row.length:
             return f"{row.path} is {'lost' if found is None else 'damaged'}"
-    return _damage(state, files) if check is Check.CONTENT else ""
+    return _damage(state, files) if check is IntegrityCheck.CONTENT else ""
 
 
 def _damage(state: IcebergState, files: MetadataFiles) -> str:
@@ -71,7 +71,7 @@ def _damage(state: IcebergState, files: MetadataFiles) -> str:
 
 def _read(row: ManifestFile, files: MetadataFiles, seen: set[str]) -> None:
     data = files.read(row.path)
-    if row.content is Content.DELETES:
+    if row.content is ManifestContent.DELETES:
         for entry in read_manifest(data):
             if entry.file.path not in seen:
                 seen.add(entry.file.path)

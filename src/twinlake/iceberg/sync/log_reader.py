@@ -28,25 +28,28 @@ from twinlake.iceberg.derive.file_spelling import check_listed_once, has_odd_pat
 from twinlake.iceberg.derive.operation import FileChanges, file_changes
 from twinlake.iceberg.derive.partition_change import moves_files, with_moved_files
 from twinlake.iceberg.derive.snapshot_id import recorded_id
-from twinlake.iceberg.derive.table_layout import Commit, layout_of
+from twinlake.iceberg.derive.table_layout import DeltaCommit, layout_of
 from twinlake.iceberg.sync.foreign_files import ForeignFiles, is_judged, unjudged_paths
 from twinlake.log import commit_key, load_snapshot, read_commit, readable_commits
-from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
+from twinlake.protocol import CLUSTERING_DOMAIN, Clustering, features, keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from twinlake.actions import Action
     from twinlake.iceberg.derive.table_layout import TableLayout
-    from twinlake.log import Snapshot
-    from twinlake.log.timestamps import CommitTimes
+    from twinlake.log import CommitTimes, Snapshot
     from twinlake.runtime import Executor
     from twinlake.storage import ObjectMeta
 
-__all__ = ["LogGap", "LogReader", "Version"]
+__all__ = ["LogCommit", "LogGap", "LogReader"]
 
 
-_PROMISES: Final = tuple(f"delta.enableIcebergCompatV{version}" for version in (1, 2, 3))
+_COMPAT_KEYS: Final = (
+    keys.ENABLE_ICEBERG_COMPAT_V1,
+    keys.ENABLE_ICEBERG_COMPAT_V2,
+    keys.ENABLE_ICEBERG_COMPAT_V3,
+)
 
 
 class LogGap(Exception):
@@ -54,10 +57,10 @@ class LogGap(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class LogCommit:
     """A commit to convert, and what it says of itself."""
 
-    commit: Commit
+    commit: DeltaCommit
     info: CommitInfo | None
 
 
@@ -105,18 +108,18 @@ class LogReader:
 
     def _problem(self, metadata: Metadata) -> CompatViolation | None:
         """Why a table has no Iceberg form."""
-        if not any(metadata.flag(key) for key in _PROMISES):
+        if not any(metadata.flag(key) for key in _COMPAT_KEYS):
             return CompatViolation(
                 Code.COMPAT,
-                f"Table {self._snapshot.label} does not promise to be an Iceberg table.",
-                why=f"None of {', '.join(_PROMISES)} is true.",
-                fix=f"Run {how_to_upgrade('icebergCompatV2')}.",
+                f"Table {self._snapshot.label} has no Iceberg compat feature.",
+                why=f"None of {', '.join(_COMPAT_KEYS)} is true.",
+                fix=f"Run {how_to_upgrade(features.ICEBERG_COMPAT_V2)}.",
                 fields={"table": self._snapshot.label},
             )
         layout = layout_of(metadata, self._location)
         newest = layout_of(self._snapshot.metadata, self._location)
         if layout.format_version != newest.format_version:
-            # Row ids and vectors of version 3 have no place in what was made before it.
+            # Row ids and vectors of version 3 cannot be added to metadata of an earlier version.
             return CompatViolation(
                 Code.COMPAT,
                 f"Table {self._snapshot.label} was of format version {layout.format_version}.",
@@ -147,14 +150,14 @@ class LogReader:
         mended = None
         for version in range(self.version, after, -1):
             files = [a for a in self._read(version) if isinstance(a, AddFile | RemoveFile)]
-            told = [file for file in files if file.path in left]
-            added = [file for file in told if isinstance(file, AddFile)]
+            named = [file for file in files if file.path in left]
+            added = [file for file in named if isinstance(file, AddFile)]
             for file in added:
                 layout.data_file(file)
             if added and "paths" in problem.fields:
                 self._foreign.judge(added, layout.metadata, version)
-            left -= {file.path for file in told}
-            if told and mended is None:
+            left -= {file.path for file in named}
+            if named and mended is None:
                 mended = version
             if mended is not None and not left:
                 return mended
@@ -175,15 +178,15 @@ class LogReader:
         return mended
 
     def mark(self, version: int) -> str:
-        """What tells the commit of a version from another under its number; empty without one."""
+        """Size and time of a commit file, by which another one is noticed; empty without one."""
         found = self._head(version)
         return "" if found is None else f"{found.size}-{found.modified_ms}"
 
-    def base(self, version: int) -> tuple[Version, Iterator[AddFile]]:
+    def base(self, version: int) -> tuple[LogCommit, Iterator[AddFile]]:
         """A version, and all files that are live in it."""
         snapshot = self._at(version)
         info = snapshot.commit_info
-        commit = Commit(
+        commit = DeltaCommit(
             version=version,
             timestamp_ms=snapshot.timestamp_ms,
             layout=layout_of(snapshot.metadata, self._location),
@@ -196,7 +199,7 @@ class LogReader:
         check_listed_once(snapshot)
         self._judge_all(snapshot)
         adds = self._zones.watched(snapshot.adds(), commit.layout)
-        return Version(commit=commit, info=info), adds
+        return LogCommit(commit=commit, info=info), adds
 
     def _judge_all(self, snapshot: Snapshot) -> None:
         """Judge the files of a version that came past twinlake."""
@@ -209,7 +212,7 @@ class LogReader:
             adds = snapshot.live_files(paths).values()
             self._foreign.judge(adds, snapshot.metadata, snapshot.version)
 
-    def after(self, version: int) -> Iterator[Version]:
+    def after(self, version: int) -> Iterator[LogCommit]:
         """Every commit after ``version``, oldest first."""
         commits = [(v, self._read(v)) for v in range(version + 1, self._snapshot.version + 1)]
         metadata = self._metadata_before(commits, version)
@@ -229,7 +232,7 @@ class LogReader:
             changes = self._changes(number, actions, (before, layout), stamp)
             if changes.added and not is_judged(info, metadata):
                 self._foreign.judge(changes.added, metadata, number)
-            commit = Commit(
+            commit = DeltaCommit(
                 version=number,
                 timestamp_ms=stamp,
                 layout=layout,
@@ -239,7 +242,7 @@ class LogReader:
                 clustering=clustering.physical_paths(metadata),
                 snapshot_id=recorded_id(metadata.id, info),
             )
-            yield Version(commit=commit, info=info)
+            yield LogCommit(commit=commit, info=info)
 
     def _changes(
         self,
@@ -270,7 +273,7 @@ class LogReader:
             return self._snapshot.metadata
         if changes[0] == version + 1:
             first = next(a for a in commits[0][1] if isinstance(a, Metadata))
-            # What partition values meant before must be known: see `rereads_partitions`.
+            # What partition values meant before must be known: see `moves_files`.
             if not first.partition_columns:
                 return first
         return self._before(version).metadata
@@ -286,7 +289,7 @@ class LogReader:
         return _clustering(state.domains.values())
 
     def _before(self, version: int) -> Snapshot:
-        """The table as the metadata shows it, which may be older than what the log can tell of."""
+        """The table as the metadata shows it, which may be older than the log."""
         try:
             return self._at(version)
         except TwinlakeError as error:
@@ -309,7 +312,7 @@ class LogReader:
             raise
 
     def _timestamp(self, version: int, metadata: Metadata, info: CommitInfo | None) -> int:
-        if metadata.flag("delta.enableInCommitTimestamps") and info is not None:
+        if metadata.flag(keys.ENABLE_IN_COMMIT_TIMESTAMPS) and info is not None:
             stamp = info.in_commit_timestamp
             if stamp is not None:
                 return stamp

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.iceberg.format.manifest import (
     DamagedFile,
-    Status,
+    EntryStatus,
     path_hash,
     path_hashes,
     read_manifest,
     read_path_hashes,
 )
-from twinlake.log.deletion_vectors import encode_bitmap, read_dv
+from twinlake.log import encode_bitmap, read_dv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from twinlake.actions import DeletionVectorDescriptor
-    from twinlake.iceberg.format.manifest import DataFile, Entry, PathHashes
+    from twinlake.iceberg.format.manifest import DataFile, ManifestEntry, PathHashes
     from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.partition_spec import PartitionSpec
     from twinlake.iceberg.sync.metadata_files import MetadataFiles
@@ -36,7 +36,7 @@ class ManifestCache:
 
     def __init__(self) -> None:
         self._paths: dict[str, PathHashes] = {}
-        self._entries: OrderedDict[str, tuple[Entry, ...]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[ManifestEntry, ...]] = OrderedDict()
         self._held = 0
 
     def paths(self, row: ManifestFile, read: Callable[[], PathHashes]) -> PathHashes:
@@ -45,11 +45,11 @@ class ManifestCache:
             found = self._paths[row.path] = read()
         return found
 
-    def entries(self, row: ManifestFile) -> tuple[Entry, ...] | None:
+    def entries(self, row: ManifestFile) -> tuple[ManifestEntry, ...] | None:
         """The entries of a manifest; None if they are not known."""
         return self._entries.get(row.path)
 
-    def remember(self, row: ManifestFile, entries: Sequence[Entry]) -> None:
+    def remember(self, row: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
         """A manifest that was just made: small ones are soon read again, to be merged."""
         self._paths[row.path] = path_hashes(entries)
         self._entries[row.path] = tuple(entries)
@@ -105,7 +105,7 @@ class StoredManifests:
         except (ValueError, IndexError) as error:
             raise DamagedFile(row.path) from error
 
-    def entries(self, row: ManifestFile) -> Sequence[Entry]:
+    def entries(self, row: ManifestFile) -> Sequence[ManifestEntry]:
         """The entries of a manifest."""
         known = self._known.entries(row)
         return read_manifest(self.files.read(row.path)) if known is None else known
@@ -118,14 +118,14 @@ class StoredManifests:
         return frozenset(self.found(hit, wanted))
 
     def found(self, rows: Iterable[ManifestFile], paths: Collection[str]) -> dict[str, DataFile]:
-        """The live files with these paths, as the manifests tell of them."""
+        """The live files with these paths, as the manifests list them."""
         if not paths:
             return {}
         return {
             entry.file.path: entry.file
             for row in rows
             for entry in self.entries(row)
-            if entry.file.path in paths and entry.status is not Status.DELETED
+            if entry.file.path in paths and entry.status is not EntryStatus.DELETED
         }
 
     def vector(self, descriptor: DeletionVectorDescriptor) -> bytes:
@@ -138,7 +138,9 @@ class StoredManifests:
         self.written.add(location)
         return location
 
-    def remember(self, row: ManifestFile, entries: Sequence[Entry], spec: PartitionSpec) -> None:
+    def remember(
+        self, row: ManifestFile, entries: Sequence[ManifestEntry], spec: PartitionSpec
+    ) -> None:
         """A manifest that was just made."""
         self.learn(spec)
         self._known.remember(row, entries)

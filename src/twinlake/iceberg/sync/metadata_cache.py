@@ -37,7 +37,7 @@ class CachedState:
     rebuild_marker: ObjectMeta | None
     """The rebuild marker, from before this state was read.
 
-    They delete what theirs does not name. Whoever was at work meanwhile may name what is gone.
+    They delete what theirs does not name. A sync that ran meanwhile may name what is gone.
     """
     published: ObjectMeta | None = None
     """The metadata file as it lies there, if it is ours."""
@@ -73,7 +73,7 @@ class MetadataCache:
 
     def __init__(self, capacity: int = 16) -> None:
         self._capacity = capacity
-        # By the very store: another one to the same place may see other files. When it is gone
+        # By the very store: another one of the same location may see other files. When it is gone
         # nobody can ask any more.
         self._kept: OrderedDict[weakref.ref[Store], CachedState] = OrderedDict()
         self._lock = threading.Lock()
@@ -83,13 +83,13 @@ class MetadataCache:
         with self._lock:
             return self._kept.pop(weakref.ref(store), None)
 
-    def keep(self, store: Store, ground: CachedState) -> None:
+    def keep(self, store: Store, state: CachedState) -> None:
         """Keep it for the next conversion."""
         # Called whenever memory is swept, also by a thread that has the lock.
         kept = weakref.ref(store, lambda gone: self._kept.pop(gone, None))
         with self._lock:
             self._kept.pop(kept, None)
-            self._kept[kept] = ground
+            self._kept[kept] = state
             while len(self._kept) > self._capacity:
                 self._kept.popitem(last=False)
 

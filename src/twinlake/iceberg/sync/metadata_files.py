@@ -65,7 +65,7 @@ class MetadataFiles:
         return int(data) if data is not None and _DIGITS.fullmatch(data) else None
 
     def metadata_stamp(self, version: int) -> ObjectMeta | None:
-        """The metadata file of a version as the store tells of it."""
+        """The metadata file of a version as the store lists it."""
         return self.store.head(_metadata_key(version))
 
     def rebuild_marker(self) -> ObjectMeta | None:
@@ -108,7 +108,7 @@ class MetadataFiles:
             raise
 
     def read(self, location: str) -> bytes:
-        """A manifest or a list, exactly as it was written: its name tells."""
+        """A manifest or a list, exactly as it was written: its name is a hash of it."""
         data = self.store.read(self.key_of(location))
         if content_name(data) not in location:
             raise DamagedFile(location)

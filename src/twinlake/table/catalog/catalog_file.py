@@ -52,7 +52,10 @@ class CatalogFile:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A look at the file, which is not made by looking."""
-        with self._speaking(), contextlib.closing(_connect(self.path, create=False)) as database:
+        with (
+            self._database_errors(),
+            contextlib.closing(_connect(self.path, create=False)) as database,
+        ):
             if not database.execute(
                 "SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'"
             ).fetchone():
@@ -63,7 +66,7 @@ class CatalogFile:
     @contextlib.contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
         """One transaction that no other writer can enter; nothing stays if it fails."""
-        with self._speaking():
+        with self._database_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.closing(_connect(self.path, create=True)) as database:
                 # Taking the write lock at once avoids the deadlock of two readers that both
@@ -79,7 +82,7 @@ class CatalogFile:
                 database.execute("COMMIT")
 
     @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
+    def _database_errors(self) -> Iterator[None]:
         import sqlite3
 
         try:

@@ -127,7 +127,7 @@ class Names:
         return full
 
     def locate(self, name: str) -> str:
-        """The URL of the Delta table with that name; ``delta.`/path``` names its own place."""
+        """The URL of the Delta table with that name; ``delta.`/path``` names its own location."""
         full = self.parse(name)
         if full.namespace == "delta" and "/" in full.table:
             return parse_location(split_name(name)[-1]).url
@@ -242,7 +242,7 @@ class Names:
             if done.rowcount != 1:
                 raise ConflictError(
                     Code.CONFLICT_WRITE,
-                    f"{full} was published by somebody else meanwhile.",
+                    f"{full} was published by another process meanwhile.",
                     why=f"expected {expected}, found {row.metadata_location}",
                     fix=f"Run {how_to_sync()} again: it starts from the newer metadata.",
                     fields={"expected": expected, "found": row.metadata_location},
@@ -366,7 +366,7 @@ def _no_namespace(file: str, catalog: str, namespace: str) -> UserError:
     return UserError(
         Code.INVALID_ARGUMENT,
         f"There is no namespace {namespace} in the catalog {catalog}.",
-        why="a namespace is made before tables are registered in it",
+        why="a table is registered in a namespace that exists",
         fix=f"Run `twinlake.table.Names({file!r}).create_namespace({namespace!r})` first.",
         delta_class="SCHEMA_NOT_FOUND",
         fields={"catalog": catalog, "namespace": namespace},

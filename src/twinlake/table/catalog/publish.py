@@ -15,8 +15,9 @@ from twinlake.commit import PostCommitHook
 from twinlake.errors import Code, ConflictError, UserError, how_to_sync
 from twinlake.iceberg import HOOKS as ICEBERG_HOOKS
 from twinlake.iceberg import syncs_with_commit
-from twinlake.iceberg.catalogs.pointer import open_pointer, overtaken
-from twinlake.iceberg.sync.metadata_files import MetadataFiles, is_metadata_name
+from twinlake.iceberg.catalogs import open_pointer, overtaken
+from twinlake.iceberg.sync import MetadataFiles, is_metadata_name
+from twinlake.protocol import keys
 from twinlake.storage import parse_location
 from twinlake.table.catalog.names import Names, default_catalog_path
 from twinlake.table.catalog.table_name import split_name
@@ -25,20 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from twinlake.commit import HookContext
-    from twinlake.iceberg.catalogs.pointer import Pointer
+    from twinlake.iceberg.catalogs import Pointer
     from twinlake.log import Snapshot
     from twinlake.storage import Store
 
-__all__ = ["HOOKS", "PUBLISH_HOOK", "PUBLISH_PROPERTY", "Published", "follow", "full_name", "point"]
+__all__ = ["HOOKS", "PUBLISH_HOOK", "PublishedName", "follow", "full_name", "point"]
 
-PUBLISH_PROPERTY: Final = "twinlake.iceberg.publish"
 _EMBEDDED: Final = "twinlake"
 _FOLDER: Final = "/_iceberg/"
 _ATTEMPTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedName:
     """Where a name points."""
 
     name: str
@@ -53,13 +53,13 @@ def full_name(name: str) -> str:
     return str(_names().parse(name))
 
 
-def follow(snapshot: Snapshot) -> Published | None:
+def follow(snapshot: Snapshot) -> PublishedName | None:
     """Move the pointer of a published table to its newest metadata; None if it has no name."""
-    name = snapshot.metadata.get(PUBLISH_PROPERTY)
+    name = snapshot.metadata.get(keys.ICEBERG_PUBLISH)
     return point(snapshot.store, name, only_from_ours=True) if name else None
 
 
-def point(store: Store, name: str, *, only_from_ours: bool = False) -> Published:
+def point(store: Store, name: str, *, only_from_ours: bool = False) -> PublishedName:
     """Let a name point at the newest Iceberg metadata of a table.
 
     With ``only_from_ours`` a pointer that an Iceberg client moved to a commit of its own stays.
@@ -84,7 +84,7 @@ def point(store: Store, name: str, *, only_from_ours: bool = False) -> Published
             except ConflictError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-    return Published(name=name, metadata_location=wanted)
+    return PublishedName(name=name, metadata_location=wanted)
 
 
 @contextlib.contextmanager
@@ -149,7 +149,7 @@ def _committed_elsewhere(name: str, found: str, wanted: str) -> ConflictError:
         f"An Iceberg client has committed to {name}.",
         why=f"The name points at {found}, which twinlake did not write. A table is written through "
         "its Delta log, which knows nothing of that commit.",
-        fix="Write those rows again through twinlake or Delta, then take the name back to "
+        fix="Write those rows through twinlake or Delta, then point the name back at "
         f"{wanted} with `twinlake sync PATH --publish {name}`.",
         fields={"name": name, "found": found, "wanted": wanted},
     )

@@ -16,29 +16,20 @@ import msgspec
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import VERSION_TAG, UpgradeMode
 from twinlake.errors import Code, CompatViolation, TwinlakeError, UserError
-from twinlake.iceberg.catalogs.file_io import settings_of
-from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
-from twinlake.iceberg.format.schema import leaves
-from twinlake.iceberg.importing.data_files import add_action
-from twinlake.iceberg.importing.history import read_history
-from twinlake.iceberg.importing.metadata import find_metadata
-from twinlake.log import CACHE
-from twinlake.log.deletion_vectors import dv_key, write_dv_file
+from twinlake.iceberg.catalogs import settings_of
+from twinlake.iceberg.derive import SNAPSHOT_TAG
+from twinlake.iceberg.format import leaves
+from twinlake.iceberg.importing import add_action, find_metadata, read_history
+from twinlake.log import CACHE, dv_key, write_dv_file
 from twinlake.protocol import (
     ICEBERG_PREFIX,
     Metadata,
     auto_enabled_features,
-    is_kept_for_iceberg,
+    is_reserved_for_iceberg,
+    keys,
 )
 from twinlake.runtime import RandomIds, Runtime, engine_for
-from twinlake.schema import (
-    MAX_COLUMN_ID_KEY,
-    MODE_KEY,
-    StructField,
-    check_schema,
-    field_id,
-    render_schema,
-)
+from twinlake.schema import StructField, check_schema, field_id, render_schema
 from twinlake.table.importing.staged_log import (
     StagedLog,
     is_in_place,
@@ -46,30 +37,29 @@ from twinlake.table.importing.staged_log import (
     put_in_place,
     remove_marks,
 )
-from twinlake.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from twinlake.actions import Action, AddFile
-    from twinlake.iceberg.importing.history import History, Step
+    from twinlake.iceberg.importing import ImportStep, SourceHistory
     from twinlake.log import Snapshot
     from twinlake.schema import Struct
     from twinlake.storage import Store
+    from twinlake.table.table import Table
 
-__all__ = ["ImportResult", "import_iceberg"]
+__all__ = ["ImportResult", "import_table"]
 
-_V2: Final = "delta.enableIcebergCompatV2"
-_WRITER: Final = "delta.enableIcebergWriterCompatV1"
-_VECTORS: Final = "delta.enableDeletionVectors"
-_WIDENING: Final = "delta.enableTypeWidening"
-_TIMES: Final = "delta.enableInCommitTimestamps"
 _NAMESPACE: Final = uuid.UUID("3b6f0a7e-92f1-5c1c-8f5e-7a2d3a4f9c10")
 _WAIVED: Final = frozenset({"SCH-07", "SCH-11", "SCH-12"})
 """The first version knows all ids that Iceberg ever gave out, so later columns have some of them;
 and a column that Iceberg made required over existing rows is so for its readers."""
-_PROMISES: Final = ((_WRITER, _V2), (_V2,), ())
-"""What is promised about Iceberg, the most first."""
+_COMPAT_CHOICES: Final = (
+    (keys.ENABLE_ICEBERG_WRITER_COMPAT_V1, keys.ENABLE_ICEBERG_COMPAT_V2),
+    (keys.ENABLE_ICEBERG_COMPAT_V2,),
+    (),
+)
+"""The compat features to try, the strictest first."""
 _OPERATIONS: Final[Mapping[str, str]] = {
     "append": OperationName.WRITE,
     "delete": OperationName.DELETE,
@@ -110,26 +100,17 @@ class ImportResult:
         }
 
 
-def import_iceberg(
+def import_table(
     source: str,
+    open_table: Callable[..., Table],
     *,
-    mode: str = UpgradeMode.STRICT,
-    spark: Any = None,
-    durable: bool = True,
-    options: Mapping[str, Any] | None = None,
+    mode: str,
+    spark: Any,
+    durable: bool,
+    options: Mapping[str, Any] | None,
 ) -> ImportResult:
-    """Make a twinlake table of an Iceberg table (format version 1 or 2), in its own place.
-
-    ``source`` is a metadata file, the folder of the table, or ``catalog.namespace.table`` of a
-    catalog that PyIceberg knows. Data files stay where they are. Nobody may write the Iceberg table
-    meanwhile or afterwards: what its old catalog points to is not kept up. ``mode`` is as for an
-    upgrade: with ``strict`` the table promises icebergWriterCompatV1 where it can, and Delta Spark
-    reads it only; with ``shared`` it promises icebergCompatV2, and Delta Spark writes as well.
-
-    Raises:
-        UserError: with everything that Delta cannot say, as a whole.
-    """
-    promises = _promises(mode)
+    """What ``Table.import_iceberg`` does; ``open_table`` opens the result."""
+    choices = _compat_choices(mode)
     engine = engine_for(spark)
     executor = Runtime().executor if engine is None else engine.executor
     found, store = find_metadata(source, durable=durable, options=options)
@@ -138,10 +119,10 @@ def import_iceberg(
     history = read_history(found, store, executor)
     notes = list(history.notes)
     if not is_done:
-        attempt, versions = _write(history, store, Runtime(executor=executor), promises, notes)
+        attempt, versions = _write(history, store, Runtime(executor=executor), choices, notes)
         put_in_place(attempt, versions, found.metadata_location, mark)
     CACHE.forget(store.url)
-    table = Table.open(store.url, durable=durable, options=settings_of(store))
+    table = open_table(store.url, durable=durable, options=settings_of(store))
     if history.left_out:
         why = "; ".join(history.why_left_out)
         notes.append(f"{history.left_out} older snapshots were left out: {why}")
@@ -150,7 +131,7 @@ def import_iceberg(
             "rows that were deleted by position are hidden by deletion vectors, with which "
             "icebergCompatV2 cannot be: purge them and upgrade to make the table a twin"
         )
-    is_twin = table.metadata.flag(_V2)
+    is_twin = table.metadata.flag(keys.ENABLE_ICEBERG_COMPAT_V2)
     if is_twin:
         try:
             table.iceberg.sync(spark)
@@ -163,13 +144,13 @@ def import_iceberg(
         snapshots=len(history.steps),
         left_out=history.left_out,
         is_twin=is_twin,
-        accepts_iceberg_writers=table.metadata.flag(_WRITER),
+        accepts_iceberg_writers=table.metadata.flag(keys.ENABLE_ICEBERG_WRITER_COMPAT_V1),
         notes=tuple(notes),
     )
 
 
-def _promises(mode: str) -> tuple[tuple[str, ...], ...]:
-    """What may be promised, the most first."""
+def _compat_choices(mode: str) -> tuple[tuple[str, ...], ...]:
+    """The compat features of a mode to try, the strictest first."""
     if mode not in set(UpgradeMode):
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -178,30 +159,34 @@ def _promises(mode: str) -> tuple[tuple[str, ...], ...]:
             fields={"mode": mode},
         )
     if mode == UpgradeMode.STRICT:
-        return _PROMISES
-    return tuple(promises for promises in _PROMISES if _WRITER not in promises)
+        return _COMPAT_CHOICES
+    return tuple(
+        compat_keys
+        for compat_keys in _COMPAT_CHOICES
+        if keys.ENABLE_ICEBERG_WRITER_COMPAT_V1 not in compat_keys
+    )
 
 
 def _write(
-    history: History,
+    history: SourceHistory,
     store: Store,
     runtime: Runtime,
     wanted: tuple[tuple[str, ...], ...],
     notes: list[str],
 ) -> tuple[StagedLog, int]:
-    """Make the log in memory, promising as much about Iceberg as its rules allow.
+    """Make the log in memory, with the strictest compat features whose rules allow it.
 
     Returns it and how many versions it has.
     """
     *more, least = ((),) if history.has_vectors else wanted
-    for promises in more:
+    for compat_keys in more:
         attempt = StagedLog(store)
         try:
-            return attempt, _Writing(history, attempt, runtime, promises).run()
+            return attempt, _LogWriter(history, attempt, runtime, compat_keys).run()
         except CompatViolation as error:
-            notes.append(f"{promises[0]} could not be set: {error.why or error.what}")
+            notes.append(f"{compat_keys[0]} could not be set: {error.why or error.what}")
     attempt = StagedLog(store)
-    return attempt, _Writing(history, attempt, runtime, least).run()
+    return attempt, _LogWriter(history, attempt, runtime, least).run()
 
 
 @dataclass
@@ -218,13 +203,13 @@ class _Clock:
 
 
 @dataclass
-class _Writing:
+class _LogWriter:
     """Writes one version a snapshot. What it writes is a function of the Iceberg metadata."""
 
-    history: History
+    history: SourceHistory
     store: StagedLog
     runtime: Runtime
-    promises: tuple[str, ...]
+    compat_keys: tuple[str, ...]
     live: dict[str, AddFile] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     clock: _Clock = field(default_factory=_Clock)
@@ -248,7 +233,7 @@ class _Writing:
             self._commit(operation, self.history.schema, ())
         return (self.snapshot.version if self.snapshot is not None else -1) + 1
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: ImportStep) -> None:
         self.clock.now = max(step.snapshot.timestamp_ms, self.clock.now)
         actions = list(self._actions(step))
         if self.snapshot is None:
@@ -304,19 +289,16 @@ class _Writing:
         # Long histories have few schemas.
         later = [self._metadata(schema) for schema in {id(one): one for one in schemas}.values()]
         needed = {name for metadata in later for name in auto_enabled_features(metadata)}
-        asked = {
-            f"delta.feature.{name}": "supported"
-            for name in sorted(needed - auto_enabled_features(first))
-        }
+        asked = keys.support(*sorted(needed - auto_enabled_features(first)))
         return replace(first, configuration={**first.configuration, **asked})
 
-    def _actions(self, step: Step) -> Iterable[Action]:
+    def _actions(self, step: ImportStep) -> Iterable[Action]:
         now, change = self.clock.now, step.snapshot.operation != "replace"
         known = tuple(leaves(step.schema))
         parts = self._partitions(step.schema)
         before = dict(self.live)
-        # By which other engines know that the files need not be written again for the promise.
-        tags = {VERSION_TAG: "2"} if self.promises else None
+        # By which other engines know that the files need not be rewritten for the feature.
+        tags = {VERSION_TAG: "2"} if self.compat_keys else None
         for path in step.removed:
             del self.live[path]
             self._hidden.pop(path, None)
@@ -339,7 +321,7 @@ class _Writing:
                 # A file that came by a rewrite and loses rows now changes data now.
                 yield msgspec.structs.replace(add, data_change=change)
 
-    def _hide(self, step: Step) -> None:
+    def _hide(self, step: ImportStep) -> None:
         """Give files the vectors that the snapshot asks for."""
         changed = []
         for path, add in self.live.items():
@@ -367,16 +349,16 @@ class _Writing:
 
     def _metadata(self, schema: Struct) -> Metadata:
         source = self.history.source
-        flags = dict.fromkeys(self.promises, "true") | {_TIMES: "true"}
+        flags = dict.fromkeys(self.compat_keys, "true") | {keys.ENABLE_IN_COMMIT_TIMESTAMPS: "true"}
         if self.history.has_vectors:
-            flags[_VECTORS] = "true"
+            flags[keys.ENABLE_DELETION_VECTORS] = "true"
         if self.history.is_widened:
-            flags[_WIDENING] = "true"
+            flags[keys.ENABLE_TYPE_WIDENING] = "true"
         kept = {
             f"{ICEBERG_PREFIX}{key}": str(value)
             for key, value in source.properties.items()
             # Settings of the old metadata that would be wrong beside the new one.
-            if not is_kept_for_iceberg(key)
+            if not is_reserved_for_iceberg(key)
         }
         partitions = tuple(column.name for column in self._partitions(schema))
         metadata = Metadata(
@@ -386,8 +368,8 @@ class _Writing:
             configuration={
                 **kept,
                 **flags,
-                MODE_KEY: "id",
-                MAX_COLUMN_ID_KEY: str(source.last_column_id),
+                keys.COLUMN_MAPPING_MODE: "id",
+                keys.MAX_COLUMN_ID: str(source.last_column_id),
             },
             created_time=self.history.steps[0].snapshot.timestamp_ms if self.history.steps else 0,
         )

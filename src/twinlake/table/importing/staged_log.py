@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.log.names import IMPORT_MARK, LOG_FOLDER, Kind, commit_key, parse_log_file
+from twinlake.log import IMPORT_MARK, LOG_FOLDER, LogFileKind, commit_key, parse_log_file
 from twinlake.storage import (
     Committed,
     Conflict,
@@ -158,7 +158,7 @@ class _Found:
 def _find(store: Store) -> _Found:
     keys = [item.key for item in store.list_from(LOG_FOLDER)]
     files = [file for file in map(parse_log_file, keys) if file is not None]
-    commits = frozenset(file.version for file in files if file.kind is Kind.COMMIT)
+    commits = frozenset(file.version for file in files if file.kind is LogFileKind.COMMIT)
     marks = sorted(int(match[1]) for match in map(IMPORT_MARK.fullmatch, keys) if match is not None)
     return _Found(commits=commits, marks=tuple(marks), has_more=len(files) > len(commits))
 
@@ -272,7 +272,7 @@ def _create(store: Store, key: str, data: bytes, mark: Mark) -> None:
     raise UserError(
         Code.TABLE_EXISTS,
         f"The import to {store.url} could not be finished.",
-        why=f"somebody else made {key} there, or the store did not take it",
+        why=f"another process wrote {key}, or the store refused it",
         fix="Look at what is there with `twinlake show PATH`; if there is no table, run "
         "the import again.",
         fields={"url": store.url},

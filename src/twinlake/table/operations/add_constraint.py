@@ -8,15 +8,16 @@ from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
     from twinlake.log import Snapshot
-    from twinlake.runtime import Engine
+    from twinlake.table.operations.context import OperationContext
 
 __all__ = ["check_rows"]
 
 _SAMPLE: Final = 5
 
 
-def check_rows(snapshot: Snapshot, name: str, expression: str, engine: Engine | None) -> None:
+def check_rows(context: OperationContext, snapshot: Snapshot, name: str, expression: str) -> None:
     """Raise unless an engine finds that every row satisfies the expression."""
+    engine = context.engine
     if engine is None:
         raise UserError(
             Code.SPARK_REQUIRED,

@@ -6,9 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from twinlake.commit import Operation, OperationName
-from twinlake.compat import completed
+from twinlake.compat import with_compat_properties
 from twinlake.errors import Code, UserError, how_to_drop_feature, how_to_set
-from twinlake.protocol import canonical_key, parse_properties, refuse_iceberg_wishes
+from twinlake.protocol import (
+    canonical_key,
+    check_iceberg_properties,
+    keys,
+    parse_properties,
+    refuse_kept_properties,
+)
 from twinlake.schema import (
     Struct,
     add_column,
@@ -29,12 +35,10 @@ from twinlake.schema import (
     widen_column,
 )
 from twinlake.table.operations.column_dependents import (
-    CONSTRAINT_PREFIX,
     dropped_from_statistics,
     refuse_dependents,
     renamed_in_statistics,
 )
-from twinlake.table.operations.column_mapping import refuse_kept_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,13 +62,13 @@ def _operation(operation: OperationName, /, **parameters: Any) -> Operation:
 
 
 def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alteration:
-    """Set properties, and what Iceberg promises among them let a writer set besides.
+    """Set properties, and what compat features among them let a writer set besides.
 
     All wrong ones are reported at once.
     """
     parsed = parse_properties(properties)
     refuse_kept_properties(parsed)
-    constraints = sorted(key for key in parsed if key.startswith(CONSTRAINT_PREFIX))
+    constraints = sorted(key for key in parsed if key.startswith(keys.CONSTRAINTS_PREFIX))
     if constraints:
         raise UserError(
             Code.PROPERTY_INVALID,
@@ -76,9 +80,9 @@ def set_properties(metadata: Metadata, properties: Mapping[str, object]) -> Alte
             fields={"keys": constraints},
         )
     asked = metadata.with_configuration(parsed)
-    refuse_iceberg_wishes(asked, parsed)
+    check_iceberg_properties(asked, parsed)
     return Alteration(
-        completed(metadata, asked, given=parsed),
+        with_compat_properties(metadata, asked, given=parsed),
         _operation(OperationName.SET_TBLPROPERTIES, properties=dict(sorted(parsed.items()))),
     )
 
@@ -98,7 +102,9 @@ def unset_properties(metadata: Metadata, keys: Iterable[str], *, if_exists: bool
             fields={"missing": missing},
         )
     return Alteration(
-        completed(metadata, metadata.with_configuration({}, remove=wanted), given=wanted),
+        with_compat_properties(
+            metadata, metadata.with_configuration({}, remove=wanted), given=wanted
+        ),
         _operation(OperationName.UNSET_TBLPROPERTIES, properties=wanted, ifExists=if_exists),
     )
 
@@ -122,8 +128,8 @@ def raise_versions(
         )
     return metadata.with_configuration(
         {
-            "delta.minReaderVersion": str(min_reader_version),
-            "delta.minWriterVersion": str(min_writer_version),
+            keys.MIN_READER_VERSION: str(min_reader_version),
+            keys.MIN_WRITER_VERSION: str(min_writer_version),
         }
     )
 
@@ -187,12 +193,12 @@ def drop(
 
 def widen(metadata: Metadata, column: str, kind: str) -> Alteration:
     """Give a column, element, key or value a wider type; old files are read as the new type."""
-    if not metadata.flag("delta.enableTypeWidening"):
+    if not metadata.flag(keys.ENABLE_TYPE_WIDENING):
         raise UserError(
             Code.SCHEMA_EVOLUTION,
             f"Cannot change the type of {column}.",
             why="type widening is not enabled on this table",
-            fix=f"Run {how_to_set('delta.enableTypeWidening', 'true')} first.",
+            fix=f"Run {how_to_set(keys.ENABLE_TYPE_WIDENING, 'true')} first.",
             delta_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
         )
     path = resolve_path(metadata.schema, parse_path(column))
@@ -254,7 +260,7 @@ def _described(schema: Struct, path: ColumnPath) -> dict[str, Any]:
 
 def add_constraint(metadata: Metadata, name: str, expression: str) -> Alteration:
     """Record a CHECK constraint; the caller has made sure that the rows satisfy it."""
-    key = f"{CONSTRAINT_PREFIX}{name}"
+    key = f"{keys.CONSTRAINTS_PREFIX}{name}"
     taken = {k.casefold() for k in metadata.configuration}
     if not name or key.casefold() in taken:
         raise UserError(
@@ -274,9 +280,9 @@ def add_constraint(metadata: Metadata, name: str, expression: str) -> Alteration
 
 def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Alteration:
     """Take a CHECK constraint away."""
-    folded = f"{CONSTRAINT_PREFIX}{name}".casefold()
-    keys = [key for key in metadata.configuration if key.casefold() == folded]
-    if not keys and not if_exists:
+    folded = f"{keys.CONSTRAINTS_PREFIX}{name}".casefold()
+    found = [key for key in metadata.configuration if key.casefold() == folded]
+    if not found and not if_exists:
         raise UserError(
             Code.CONSTRAINT,
             f"There is no constraint {name!r}.",
@@ -286,13 +292,13 @@ def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Altera
             delta_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             fields={"constraint": name},
         )
-    expression = metadata.configuration[keys[0]] if keys else None
+    expression = metadata.configuration[found[0]] if found else None
     return Alteration(
-        metadata.with_configuration({}, remove=keys),
+        metadata.with_configuration({}, remove=found),
         _operation(
             OperationName.DROP_CONSTRAINT,
             name=name,
             expr=expression,
-            existed="true" if keys else "false",
+            existed="true" if found else "false",
         ),
     )

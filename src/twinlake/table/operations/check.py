@@ -1,7 +1,7 @@
 """Judging a table that is there: its metadata, what the log says of its files, their footers.
 
 The rules are those that every commit is held to (``twinlake.compat``). A table may be judged by a
-promise that it does not make, and by whoever it was written.
+compat feature that it does not have, and by whoever it was written.
 """
 
 from __future__ import annotations
@@ -9,10 +9,18 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from twinlake.commit.checks.footers import file_footers
-from twinlake.compat import Profile, Report, Scope, State, Subject, find_compat, judge, profile_of
+from twinlake.commit import file_footers
+from twinlake.compat import (
+    Profile,
+    Report,
+    Scope,
+    State,
+    Subject,
+    evaluate_rules,
+    find_compat,
+    profile_of,
+)
 from twinlake.errors import Code, UserError
-from twinlake.runtime import InProcess, silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import Executor, Progress
+    from twinlake.table.operations.context import OperationContext
 
 __all__ = ["check_snapshot", "chosen_profile"]
 
@@ -30,23 +39,22 @@ T = TypeVar("T")
 _BATCH: Final = 2048
 """Files that are judged together."""
 _KEPT: Final = 10_000
-"""Violations of one rule that are told one by one; a table of many bad files has more."""
+"""Violations of one rule that are listed one by one; a table of many bad files has more."""
 
 
 def check_snapshot(
+    context: OperationContext,
     snapshot: Snapshot,
     name: str,
     *,
     files: bool = False,
     profile: str | Profile | None = None,
-    executor: Executor | None = None,
-    progress: Progress = silent,
 ) -> Report:
-    """The report of a table under a promise; with ``files`` every live file's footer is read."""
+    """The report under a compat feature; with ``files`` the footer of every live file is read."""
     check = _Checking(snapshot, find_compat(name), chosen_profile(profile, snapshot.metadata))
     check.judge_log()
     if files:
-        check.judge_footers(executor or InProcess(), progress)
+        check.judge_footers(context.executor, context.progress)
     return check.report()
 
 
@@ -111,7 +119,7 @@ class _Checking:
             progress("check", self._files, total)
 
     def _ask(self, subject: Subject, *scopes: Scope) -> None:
-        report = judge(subject, self._compat, profile=self._profile, scopes=scopes)
+        report = evaluate_rules(subject, self._compat, profile=self._profile, scopes=scopes)
         self._rules.update(dict.fromkeys(report.rules))
         for violation in report.violations:
             kept = self._kept.setdefault(violation.rule, [])
@@ -129,7 +137,7 @@ class _Checking:
             rules=tuple(self._rules),
             violations=tuple(v for rule in self._rules for v in self._kept.get(rule, ())),
             files=self._files,
-            promised=self._compat.is_enabled(self._snapshot.metadata),
+            enabled=self._compat.is_enabled(self._snapshot.metadata),
             omitted=self._omitted,
         )
 

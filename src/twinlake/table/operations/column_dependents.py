@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UserError, how_to_drop_column, how_to_drop_constraint, listed
+from twinlake.protocol import keys
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
     Struct,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from twinlake.schema import ColumnPath
 
 __all__ = [
-    "CONSTRAINT_PREFIX",
     "Dependent",
     "dependents",
     "dropped_from_statistics",
@@ -36,8 +36,6 @@ __all__ = [
     "renamed_in_statistics",
 ]
 
-CONSTRAINT_PREFIX: Final = "delta.constraints."
-_STATISTICS_COLUMNS: Final = "delta.dataSkippingStatsColumns"
 _WORD: Final = re.compile(r"\w+")
 _LISTED: Final = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
 
@@ -101,10 +99,10 @@ def refuse_dependents(
 
 def _constraints(metadata: Metadata, path: ColumnPath) -> Iterator[Dependent]:
     for key, text in sorted(metadata.configuration.items()):
-        if key.startswith(CONSTRAINT_PREFIX) and _uses(text, metadata.schema, path):
+        if key.startswith(keys.CONSTRAINTS_PREFIX) and _uses(text, metadata.schema, path):
             yield Dependent(
                 kind="CHECK constraint",
-                name=key.removeprefix(CONSTRAINT_PREFIX),
+                name=key.removeprefix(keys.CONSTRAINTS_PREFIX),
                 column=render_path(path),
                 delta_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
                 fix=f"Drop the constraint first with {how_to_drop_constraint('NAME')}.",
@@ -172,7 +170,7 @@ def dropped_from_statistics(metadata: Metadata, paths: Sequence[ColumnPath]) -> 
 
 
 def _relisted(metadata: Metadata, change: Callable[[ColumnPath], ColumnPath | None]) -> Metadata:
-    text = metadata.configuration.get(_STATISTICS_COLUMNS)
+    text = metadata.configuration.get(keys.DATA_SKIPPING_STATS_COLUMNS)
     if text is None:
         return metadata
     kept, changed = [], False
@@ -187,7 +185,9 @@ def _relisted(metadata: Metadata, change: Callable[[ColumnPath], ColumnPath | No
         if new is not None:
             kept.append(item if new == own else render_path(new))
     return (
-        metadata.with_configuration({_STATISTICS_COLUMNS: ",".join(kept)}) if changed else metadata
+        metadata.with_configuration({keys.DATA_SKIPPING_STATS_COLUMNS: ",".join(kept)})
+        if changed
+        else metadata
     )
 
 

@@ -1,26 +1,24 @@
 """The one step of an upgrade that touches files: metadata and files change in the same commit.
 
-By default files are written again for the new names, ids and types. Where they may stay, every one
+By default files are rewritten for the new names, ids and types. Where they may stay, every one
 of them is committed again with its statistics and partition values under the new names.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from twinlake.actions import clustering_action, find_clustering
 from twinlake.commit import Operation, OperationName
 from twinlake.compat import VERSION_TAG
-from twinlake.compat.upgrade.physical_names import renaming
-from twinlake.compat.upgrade.step_metadata import as_written, converted
-from twinlake.compat.upgrade.target_metadata import lays_out_alike
+from twinlake.compat.upgrade import converted, has_same_layout, metadata_for_files, renaming
 from twinlake.errors import Code, CommitUnknown, UserError
-from twinlake.protocol import CLUSTERING_DOMAIN
+from twinlake.protocol import CLUSTERING_DOMAIN, keys
 from twinlake.schema import check_schema
-from twinlake.table.operations.upgrade_input import TAGGED_FROM
+from twinlake.table.operations.upgrade_inspection import TAGGED_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,33 +26,17 @@ if TYPE_CHECKING:
     from twinlake.actions import Action, AddFile
     from twinlake.commit.plans import Outcome
     from twinlake.compat import Goal
-    from twinlake.compat.upgrade.physical_names import Renaming
-    from twinlake.log import Snapshot
+    from twinlake.compat.upgrade import Renaming
     from twinlake.protocol import Metadata
-    from twinlake.runtime import Rewriter, Runtime
-    from twinlake.table.operations.upgrade_input import FileSurvey
+    from twinlake.table.operations.context import CommitSequence, OperationContext
+    from twinlake.table.operations.upgrade_inspection import FileInspection
 
 __all__ = ["UPGRADE_UNIFORM", "Conversion"]
 
 UPGRADE_UNIFORM: Final = "REORG TABLE UPGRADE UNIFORM"
-_LISTS: Final = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}
+_LISTS: Final = {keys.MIN_READER_VERSION: "3", keys.MIN_WRITER_VERSION: "7"}
 _IN_PLACE: Final = frozenset({"SCH-01", "SCH-03", "SCH-04", "SCH-05"})
 """Files that stay were found to have the new ids in their footers, and are read by those."""
-
-
-class Commit(Protocol):
-    """How the caller commits."""
-
-    def __call__(
-        self,
-        operation: Operation,
-        *actions: Action,
-        reads: Iterable[str] = (),
-        reads_table: bool = False,
-        **options: Any,
-    ) -> None:
-        """Commit the actions from the snapshot that was given."""
-        ...
 
 
 class Conversion:
@@ -62,31 +44,29 @@ class Conversion:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        context: OperationContext,
+        commits: CommitSequence,
         goal: Goal,
-        survey: FileSurvey,
-        *,
-        runtime: Runtime,
-        rewriter: Rewriter | None,
+        inspection: FileInspection,
         described: str,
     ) -> None:
-        self._snapshot = snapshot
+        self._context = context
+        self._commits = commits
+        self._snapshot = commits.snapshot
         self._goal = goal
-        self._survey = survey
-        self._runtime = runtime
-        self._rewriter = rewriter
+        self._inspection = inspection
         self._described = described
 
-    def purge(self, commit: Commit) -> None:
+    def purge(self) -> None:
         """Write files again that may not stay as they are, under the metadata as it is."""
-        outcome = self._rewritten(self._snapshot.metadata, stale=self._survey.recast)
+        outcome = self._rewritten(self._snapshot.metadata, stale=self._inspection.unfit_values)
         if outcome is not None:
             operation = Operation(
                 name=OperationName.REORG, parameters={"predicate": [], "applyPurge": True}
             )
-            self._swap(commit, operation, outcome, outcome.adds)
+            self._swap(operation, outcome, outcome.adds)
 
-    def run(self, commit: Commit) -> None:
+    def run(self) -> None:
         """Change metadata and files."""
         before = self._snapshot.metadata
         after = converted(before, self._goal)
@@ -96,14 +76,15 @@ class Conversion:
                 mode=after.column_mapping_mode,
                 partition_columns=after.partition_columns,
             )
-        alike = lays_out_alike(before, after)
+        alike = has_same_layout(before, after)
         changes: list[Action] = [self._stated(after)] if after != before else []
         changes += self._clustering(renaming(before, after)) if not alike else []
         outcome = None
         if alike or not self._goal.in_place:
-            outcome = self._rewritten(as_written(after, self._goal), stale=self._survey.stale)
+            outcome = self._rewritten(
+                metadata_for_files(after, self._goal), stale=self._inspection.stale
+            )
         self._swap(
-            commit,
             self._operation(before, after),
             outcome,
             [self._tagged(add) for add in outcome.adds] if outcome is not None else (),
@@ -140,22 +121,22 @@ class Conversion:
         chosen = frozenset(stale)
         if not chosen and not hidden:
             return None
-        if self._rewriter is None:
+        rewriter = self._context.rewriter
+        if rewriter is None:
             raise UserError(
                 Code.SPARK_REQUIRED,
-                f"{len(chosen) or hidden} file(s) have to be written again.",
+                f"{len(chosen) or hidden} file(s) have to be rewritten.",
                 why=self._described,
                 fix="Pass a SparkSession as `spark=`; the commands `twinlake upgrade PATH "
                 "--yes` and `twinlake reorg PATH --yes` start Spark themselves.",
                 fields={"files": len(chosen) or hidden},
             )
         return rewrite(
-            self._snapshot, self._rewriter, self._runtime, metadata=metadata, stale=chosen
+            self._snapshot, rewriter, self._context.runtime, metadata=metadata, stale=chosen
         )
 
     def _swap(
         self,
-        commit: Commit,
         operation: Operation,
         outcome: Outcome | None,
         added: Iterable[AddFile],
@@ -168,7 +149,7 @@ class Conversion:
 
         domains = frozenset({CLUSTERING_DOMAIN})
         if outcome is None:
-            commit(
+            self._commits.commit(
                 operation,
                 *others,
                 reads_table=reads_table,
@@ -177,7 +158,7 @@ class Conversion:
             )
             return
         try:
-            commit(
+            self._commits.commit(
                 replace(operation, metrics=outcome.metrics),
                 *others,
                 *outcome.removes,
@@ -207,9 +188,9 @@ class Conversion:
         if not alike and self._goal.in_place:
             moved = renaming(before, after)
             return [self._tagged(moved.add(add)) for add in self._snapshot.adds()]
-        if not self._survey.untagged:
+        if not self._inspection.untagged:
             return []
-        files = self._snapshot.live_files(self._survey.untagged).values()
+        files = self._snapshot.live_files(self._inspection.untagged).values()
         return [self._tagged(msgspec.structs.replace(a, data_change=False)) for a in files]
 
     def _clustering(self, moved: Renaming) -> list[Action]:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from twinlake.actions import DomainMetadata, clustering_action
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
-from twinlake.compat import completed
+from twinlake.compat import with_column_mapping, with_compat_properties, with_mapping_of
 from twinlake.errors import Code, UserError
 from twinlake.protocol import (
     CLUSTERING_DOMAIN,
     Clustering,
     Metadata,
+    check_iceberg_properties,
+    features,
+    keys,
     parse_properties,
-    refuse_iceberg_wishes,
+    refuse_kept_properties,
 )
 from twinlake.schema import (
     Struct,
@@ -25,40 +28,38 @@ from twinlake.schema import (
     resolve_path,
     type_at,
 )
-from twinlake.table.operations.column_mapping import mapped, refuse_kept_properties, with_mapping_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from twinlake.commit import CommitResult, PostCommitHook
+    from twinlake.commit import CommitResult
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
+    from twinlake.table.operations.context import OperationContext
 
 __all__ = ["clustering_domain", "create_table", "new_metadata"]
 
 
 def create_table(
+    context: OperationContext,
     store: Store,
     schema: Struct | str,
     *,
-    partition_by: Sequence[str],
-    cluster_by: Sequence[str],
-    properties: Mapping[str, object],
-    name: str | None,
-    description: str | None,
-    policy: str,
-    runtime: Runtime,
-    hooks: Iterable[PostCommitHook],
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    properties: Mapping[str, object] | None = None,
+    name: str | None = None,
+    description: str | None = None,
 ) -> CommitResult:
     """Write version 0."""
     metadata = new_metadata(
         schema,
         partition_by=partition_by,
         cluster_by=cluster_by,
-        properties=properties,
+        properties=properties or {},
         name=name,
         description=description,
-        runtime=runtime,
+        runtime=context.runtime,
     )
     operation = Operation(
         name=OperationName.CREATE_TABLE,
@@ -67,11 +68,13 @@ def create_table(
             "clusterBy": list(cluster_by),
             "description": description,
             "isManaged": "false",
-            "properties": parse_properties(properties),
+            "properties": parse_properties(properties or {}),
         },
     )
-    options = CommitOptions(policy=policy, system_domains=frozenset({CLUSTERING_DOMAIN}))
-    transaction = Transaction.for_new_table(store, operation, runtime, hooks, options=options)
+    options = CommitOptions(policy=context.policy, system_domains=frozenset({CLUSTERING_DOMAIN}))
+    transaction = Transaction.for_new_table(
+        store, operation, context.runtime, context.hooks, options=options
+    )
     transaction.update_metadata(metadata)
     if cluster_by:
         transaction.add(clustering_domain(metadata, cluster_by))
@@ -103,7 +106,7 @@ def new_metadata(
     parsed = parse_properties(properties)
     refuse_kept_properties(parsed)
     if cluster_by:
-        parsed.setdefault("delta.feature.clustering", "supported")
+        parsed = {**keys.support(features.CLUSTERING), **parsed}
     asked = Metadata(
         id=str(runtime.ids.uuid()),
         name=name,
@@ -113,8 +116,8 @@ def new_metadata(
         configuration=parsed,
         created_time=runtime.clock.now_ms(),
     )
-    refuse_iceberg_wishes(asked, parsed)
-    metadata = completed(None, asked)
+    check_iceberg_properties(asked, parsed)
+    metadata = with_compat_properties(None, asked)
     if replaces is not None:
         metadata = with_mapping_of(replaces, metadata)
     check_schema(
@@ -122,7 +125,7 @@ def new_metadata(
         mode=metadata.column_mapping_mode,
         partition_columns=metadata.partition_columns,
     )
-    return mapped(None, metadata, runtime.ids)
+    return with_column_mapping(None, metadata, runtime.ids)
 
 
 def clustering_domain(metadata: Metadata, columns: Sequence[str]) -> DomainMetadata:

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.actions import DomainMetadata, RemoveFile
-from twinlake.commit import (
-    CommitOptions,
-    Operation,
-    OperationName,
-    Transaction,
-    client_context,
-)
+from twinlake.commit import Operation, OperationName, client_context
 from twinlake.errors import Code, ConflictError, CorruptTable, StorageError, UserError
 from twinlake.log import (
     cleanup_log,
@@ -30,27 +24,28 @@ from twinlake.log import (
     removes_from,
     write_checkpoint,
 )
-from twinlake.protocol import PROTECTION_PROPERTY, Work, plan_drop, property_value
+from twinlake.protocol import FeatureTrace, PreDowngrade, keys, plan_drop, property_value
 from twinlake.schema import check_schema
+from twinlake.table.operations.context import CommitSequence
 from twinlake.table.operations.feature_trace import (
-    files_in_the_way,
+    files_with_trace,
     holds_state,
     leaves_trace,
     v2_checkpoints,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
     from twinlake.actions import Action, Metadata
-    from twinlake.commit import Change, HookWarning, PostCommitHook, Winner
+    from twinlake.commit import Change, Winner
     from twinlake.log import Snapshot
     from twinlake.protocol import DropPlan
-    from twinlake.runtime import Rewriter, Runtime
+    from twinlake.runtime import Rewriter
+    from twinlake.table.operations.context import OperationContext
 
 __all__ = ["FeatureDrop"]
 
-_TRUNCATION_RETENTION: Final = "delta.dropFeatureTruncateHistory.retentionDuration"
 _MINUTE_MS: Final = 60_000
 _CHECKPOINT_TRIES: Final = 3
 _REWRITE_ROUNDS: Final = 3
@@ -64,78 +59,55 @@ class FeatureDrop:
 
     def __init__(
         self,
+        context: OperationContext,
         snapshot: Snapshot,
         feature: str,
         *,
-        truncate_history: bool,
-        policy: str,
-        runtime: Runtime,
-        hooks: Iterable[PostCommitHook],
-        rewriter: Rewriter | None = None,
+        truncate_history: bool = False,
     ) -> None:
-        self._snapshot = snapshot
+        self._commits = CommitSequence(context, snapshot)
         self._seen = snapshot
-        self._rewriter = rewriter
+        self._context = context
+        self._rewriter = context.rewriter
         self._fresh: frozenset[str] | None = None
         """Files known to have the types of the schema; None before anybody has looked."""
-        self._options = CommitOptions(policy=policy)
-        self._runtime = runtime
-        self._hooks = tuple(hooks)
-        self.warnings: tuple[HookWarning, ...] = ()
-        """Post-commit work that failed after one of the commits; the commits stand."""
         self._plan: DropPlan = plan_drop(
             snapshot.protocol, snapshot.metadata, feature, truncate_history=truncate_history
         )
-        self._work: dict[Work, Callable[[], bool]] = {
-            Work.RECOMMIT_WITHOUT_ROW_IDS: self._forget_row_ids,
-            Work.CLASSIC_CHECKPOINT: self._leave_v2_checkpoint,
-            Work.PURGE_DELETION_VECTORS: self._keep_vector_files,
+        self._pre_downgrade: dict[PreDowngrade, Callable[[], bool]] = {
+            PreDowngrade.RECOMMIT_WITHOUT_ROW_IDS: self._forget_row_ids,
+            PreDowngrade.CLASSIC_CHECKPOINT: self._leave_v2_checkpoint,
+            PreDowngrade.PURGE_DELETION_VECTORS: self._keep_vector_files,
         }
 
-    def run(self) -> Snapshot:
-        """Do it; returns the table without the feature."""
+    def run(self) -> CommitSequence:
+        """Do it; the last commit leaves the table without the feature."""
         if self._rewriter is None:
             self._refuse_rewrite()
         changed = self._prepare()
         changed = self._rewrite() or changed
         changed = self._strip() or changed
-        changed = self._work.get(self._plan.work, lambda: False)() or changed
+        changed = self._pre_downgrade.get(self._plan.pre_downgrade, lambda: False)() or changed
         for _ in range(self._plan.barriers):
             self._checkpointed_commit()
         if self._plan.truncate_history:
             self._truncate(changed=changed)
-        return self._downgrade()
+        self._downgrade()
+        return self._commits
 
-    def _commit(
-        self,
-        operation: Operation,
-        *actions: Action,
-        options: CommitOptions | None = None,
-        reads_table: bool = False,
-        reads: Iterable[str] = (),
-    ) -> None:
-        transaction = Transaction(
-            self._snapshot,
-            operation,
-            self._runtime,
-            self._hooks,
-            options=options or self._options,
-        ).read_paths(reads)
-        if reads_table:
-            transaction.record_whole_table()
-        result = transaction.add(*actions).commit()
-        self._snapshot = result.snapshot
-        self.warnings += result.warnings
+    @property
+    def _current(self) -> Snapshot:
+        return self._commits.snapshot
 
     def _checkpointed_commit(self) -> None:
         """An empty commit with a checkpoint that was read back: older versions can do without."""
         failure: Exception | None = None
         for _ in range(_CHECKPOINT_TRIES):
             # A name of its own for every try: what is there under the old one may be damaged.
-            self._commit(Operation(name=OperationName.EMPTY_COMMIT))
+            self._commits.commit(Operation(name=OperationName.EMPTY_COMMIT))
             try:
-                checkpoint = write_checkpoint(self._snapshot, runtime=self._runtime)
-                if holds_state(checkpoint, self._snapshot):
+                checkpoint = write_checkpoint(self._current, runtime=self._context.runtime)
+                if holds_state(checkpoint, self._current):
                     return
             except (CorruptTable, StorageError) as error:
                 failure = error
@@ -151,7 +123,7 @@ class FeatureDrop:
         ) from failure
 
     def _refuse_rewrite(self) -> None:
-        files = self._in_the_way(self._snapshot)
+        files = self._in_the_way(self._current)
         if not files:
             return
         if self._rewriter is not None:
@@ -165,7 +137,7 @@ class FeatureDrop:
         raise UserError(
             Code.SPARK_REQUIRED,
             f"Dropping {self._plan.feature} has to rewrite {files} file(s) first.",
-            why=f"it must {self._plan.work.value}, which takes a data engine",
+            why=f"it must {self._plan.pre_downgrade.value}, which takes a data engine",
             fix=f"Run `Table.drop_feature({self._plan.feature!r}, spark=spark)` with a "
             "SparkSession: it rewrites the files and drops the feature.",
             fields={"feature": self._plan.feature, "files": files},
@@ -173,7 +145,7 @@ class FeatureDrop:
 
     def _in_the_way(self, snapshot: Snapshot) -> int:
         """How many files have to be rewritten, as far as is known without looking into them."""
-        files = files_in_the_way(self._plan.feature, snapshot) if self._plan.needs_rewrite else 0
+        files = files_with_trace(self._plan.trace, snapshot) if self._plan.needs_rewrite else 0
         if not files or self._fresh is None:
             return files
         return sum(path not in self._fresh for path in snapshot.add_files()["path"].to_pylist())
@@ -183,7 +155,7 @@ class FeatureDrop:
         rewritten = False
         if self._rewriter is not None:
             for _ in range(_REWRITE_ROUNDS):
-                if not self._in_the_way(self._snapshot):
+                if not self._in_the_way(self._current):
                     break
                 rewritten = self._rewrite_once(self._rewriter) or rewritten
         return rewritten
@@ -191,8 +163,8 @@ class FeatureDrop:
     def _rewrite_once(self, rewriter: Rewriter) -> bool:
         from twinlake.table.operations.rewrite_files import narrow_files
 
-        snapshot, widened = self._snapshot, self._plan.work is Work.REWRITE_WIDENED_FILES
-        stale = narrow_files(snapshot, self._runtime) if widened else frozenset()
+        snapshot, widened = self._current, self._plan.trace is FeatureTrace.TYPE_CHANGES
+        stale = narrow_files(snapshot, self._context.runtime) if widened else frozenset()
         done = self._swap_files(
             rewriter,
             Operation(name=OperationName.REORG, parameters={"predicate": [], "applyPurge": True}),
@@ -215,10 +187,10 @@ class FeatureDrop:
         from twinlake.table.operations.rewrite_files import discard, rewrite
 
         outcome = rewrite(
-            self._snapshot,
+            self._current,
             rewriter,
-            self._runtime,
-            metadata=metadata or self._snapshot.metadata,
+            self._context.runtime,
+            metadata=metadata or self._current.metadata,
             stale=stale,
         )
         if outcome is None:
@@ -227,32 +199,32 @@ class FeatureDrop:
         size = {"numOutputBytes": outcome.metrics["numAddedBytes"]}
         described = replace(operation, metrics=outcome.metrics if metadata is None else size)
         try:
-            self._commit(
+            self._commits.commit(
                 described,
                 *([metadata] if metadata is not None else []),
                 *outcome.actions,
-                options=replace(self._options, tags=outcome.tags),
+                tags=outcome.tags,
                 reads=outcome.reads.files,
                 reads_table=metadata is not None,
             )
         except ConflictError:
-            discard(self._snapshot.store, outcome.adds)
+            discard(self._current.store, outcome.adds)
             raise
         return {add.path for add in outcome.adds}
 
     def _prepare(self) -> bool:
         """Stop new traces from coming in; says whether anything had to be changed."""
-        metadata = self._plan.prepare(self._snapshot.metadata)
-        if metadata == self._snapshot.metadata:
+        metadata = self._plan.prepare(self._current.metadata)
+        if metadata == self._current.metadata:
             return False
-        if self._rewriter is not None and self._plan.atomic and self._in_the_way(self._snapshot):
+        if self._rewriter is not None and self._plan.atomic and self._in_the_way(self._current):
             # Physical names were free; from now on the names of the schema must do.
             check_schema(
                 metadata.schema,
                 mode=metadata.column_mapping_mode,
                 partition_columns=metadata.partition_columns,
             )
-            paths = self._snapshot.add_files()["path"].to_pylist()
+            paths = self._current.add_files()["path"].to_pylist()
             operation = Operation(name=_REMOVE_MAPPING)
             self._swap_files(self._rewriter, operation, stale=paths, metadata=metadata)
             return True
@@ -270,19 +242,18 @@ class FeatureDrop:
             )
         )
         # Where files and metadata must fit each other, a file that comes in now must not pass.
-        self._commit(operation, metadata, reads_table=self._plan.atomic)
+        self._commits.commit(operation, metadata, reads_table=self._plan.atomic)
         return True
 
     def _strip(self) -> bool:
         """Take the feature out of the columns before history is truncated, which shows them."""
-        metadata = self._snapshot.metadata
+        metadata = self._current.metadata
         stripped = self._plan.stripped(metadata) if self._plan.truncate_history else metadata
         if stripped == metadata:
             return False
         self._refuse_rewrite()
         operation = Operation(name=OperationName.CHANGE_COLUMNS)
-        options = replace(self._options, waived_rules=_REWRITTEN)
-        self._commit(operation, stripped, options=options, reads_table=True)
+        self._commits.commit(operation, stripped, waived_rules=_REWRITTEN, reads_table=True)
         return True
 
     def _forget_row_ids(self) -> bool:
@@ -290,11 +261,11 @@ class FeatureDrop:
             msgspec.structs.replace(
                 add, base_row_id=None, default_row_commit_version=None, data_change=False
             )
-            for add in self._snapshot.adds()
+            for add in self._current.adds()
             if add.base_row_id is not None or add.default_row_commit_version is not None
         ]
         if adds:
-            self._commit(Operation(name=OperationName.ROW_TRACKING_UNBACKFILL), *adds)
+            self._commits.commit(Operation(name=OperationName.ROW_TRACKING_UNBACKFILL), *adds)
         return bool(adds)
 
     def _keep_vector_files(self) -> bool:
@@ -303,45 +274,51 @@ class FeatureDrop:
         Clients that know nothing of deletion vectors may write to the table afterwards, and their
         VACUUM would take files that no action names for orphans.
         """
-        from twinlake.log.deletion_vectors import dv_path
+        from twinlake.log import dv_path
 
         if self._plan.truncate_history:
             return False
-        removes = list(removes_from(self._snapshot.tombstones()))
+        removes = list(removes_from(self._current.tombstones()))
         paths = {dv_path(r.deletion_vector) for r in removes if r.deletion_vector is not None}
         missing = sorted(path for path in paths - {r.path for r in removes} if path is not None)
-        now = self._runtime.clock.now_ms()
+        now = self._context.runtime.clock.now_ms()
         tombstones = [
             RemoveFile(path=path, data_change=False, deletion_timestamp=now) for path in missing
         ]
         if tombstones:
-            self._commit(Operation(name=OperationName.DELETION_VECTOR_TOMBSTONES), *tombstones)
+            self._commits.commit(
+                Operation(name=OperationName.DELETION_VECTOR_TOMBSTONES), *tombstones
+            )
         return bool(tombstones)
 
     def _leave_v2_checkpoint(self) -> bool:
         """Make sure that the current state is not read from a V2 checkpoint any more."""
-        found = load_snapshot(self._snapshot.store, self._snapshot.version).checkpoint
-        if found is None or not is_v2_checkpoint(self._snapshot.store, found):
+        found = load_snapshot(self._current.store, self._current.version).checkpoint
+        if found is None or not is_v2_checkpoint(self._current.store, found):
             return False
         self._checkpointed_commit()
         return True
 
     def _truncate(self, *, changed: bool) -> None:
-        plan, metadata = self._plan, self._snapshot.metadata
-        retention = property_value(metadata, _TRUNCATION_RETENTION)
+        plan, metadata = self._plan, self._current.metadata
+        retention = property_value(metadata, keys.TRUNCATE_HISTORY_RETENTION_DURATION)
         if changed and retention:
             self._wait(
                 "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
                 "the feature was in use until now, and the history that shows it is younger than "
-                f"{_TRUNCATION_RETENTION}",
+                f"{keys.TRUNCATE_HISTORY_RETENTION_DURATION}",
             )
         cleanup_log(
-            self._snapshot,
-            runtime=self._runtime,
+            self._current,
+            runtime=self._context.runtime,
             retention_ms=retention,
             granularity_ms=_MINUTE_MS if retention else 1,
         )
-        left = self._unprotected_history() if plan.work is Work.TRUNCATE_HISTORY else self._traces()
+        left = (
+            self._unprotected_history()
+            if plan.trace is FeatureTrace.PROTECTED_HISTORY
+            else self._traces()
+        )
         if left:
             self._wait(
                 "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST",
@@ -360,38 +337,37 @@ class FeatureDrop:
         )
 
     def _remaining(self) -> list[int]:
-        from twinlake.log.listing import list_log
-        from twinlake.log.names import Kind
+        from twinlake.log import LogFileKind, list_log
 
-        files = list_log(self._snapshot.store)
-        return [file.version for file in files if file.kind is Kind.COMMIT]
+        files = list_log(self._current.store)
+        return [file.version for file in files if file.kind is LogFileKind.COMMIT]
 
     def _unprotected_history(self) -> list[int]:
-        before = property_value(self._snapshot.metadata, PROTECTION_PROPERTY) or 0
+        before = property_value(self._current.metadata, keys.REQUIRE_CHECKPOINT_PROTECTION) or 0
         return [version for version in self._remaining() if version < before]
 
     def _traces(self) -> list[int]:
-        store, feature = self._snapshot.store, self._plan.feature
-        if self._plan.work is Work.CLASSIC_CHECKPOINT:
+        store, trace = self._current.store, self._plan.trace
+        if self._plan.trace is FeatureTrace.V2_CHECKPOINTS:
             # Its traces are the checkpoints themselves: no commit says how they were written.
             return v2_checkpoints(store)
         versions = self._remaining()
         found = [
             version
             for version in versions
-            if any(leaves_trace(feature, action) for action in read_commit(store, version))
+            if any(leaves_trace(trace, action) for action in read_commit(store, version))
         ]
         if versions and not found:
             # The earliest state may come from a checkpoint whose own commits are gone.
             earliest = load_snapshot(store, versions[0])
             state: list[Action] = [earliest.metadata, *earliest.adds()]
-            if any(leaves_trace(feature, action) for action in state):
+            if any(leaves_trace(trace, action) for action in state):
                 found.append(versions[0])
         return found
 
-    def _downgrade(self) -> Snapshot:
+    def _downgrade(self) -> None:
         self._refuse_rewrite()
-        plan, snapshot = self._plan, self._snapshot
+        plan, snapshot = self._plan, self._current
         self._seen = snapshot
         metadata = plan.downgrade(snapshot.metadata, version=snapshot.version + 1)
         names = set(snapshot.domains) if "*" in plan.domains else set(plan.domains)
@@ -407,22 +383,23 @@ class FeatureDrop:
             plan.feature,
             truncate_history=plan.truncate_history,
         ).protocol
-        options = replace(
-            self._options,
-            system_domains=frozenset(names),
-            context=client_context(revalidate=self._revalidate),
-        )
         changed: list[Any] = [metadata] if metadata != snapshot.metadata else []
         operation = Operation(
             name=OperationName.DROP_FEATURE,
             parameters={"featureName": plan.feature, "truncateHistory": plan.truncate_history},
         )
-        self._commit(operation, lowered, *changed, *tombstones, options=options)
-        return self._snapshot
+        self._commits.commit(
+            operation,
+            lowered,
+            *changed,
+            *tombstones,
+            system_domains=frozenset(names),
+            context=client_context(revalidate=self._revalidate),
+        )
 
     def _revalidate(self, _: Change, winner: Winner) -> str | None:
         """Why the table is not fit for the downgrade any more after a concurrent commit."""
-        if any(leaves_trace(self._plan.feature, action) for action in winner.actions):
+        if any(leaves_trace(self._plan.trace, action) for action in winner.actions):
             return f"version {winner.version} used {self._plan.feature} again"
         self._seen = self._seen.advance(winner.version, winner.actions)
         if self._in_the_way(self._seen):

@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Final
 from twinlake.actions import DomainMetadata
 from twinlake.commit import (
     CHECKS,
-    CommitOptions,
     IsolationLevel,
     Operation,
     OperationName,
-    Transaction,
 )
 from twinlake.commit.plans import plan_restore
 from twinlake.log import adds_from
-from twinlake.protocol import CLUSTERING_DOMAIN, PROTECTION_PROPERTY, property_value
+from twinlake.protocol import CLUSTERING_DOMAIN, keys
 from twinlake.schema import (
     FILE_RULES,
     IDENTITY_HIGH_WATER_MARK_KEY,
     IDENTITY_STEP_KEY,
-    MAX_COLUMN_ID_KEY,
     Struct,
     field_id,
     map_fields,
@@ -34,15 +31,13 @@ from twinlake.schema import (
 from twinlake.storage import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from twinlake.commit import CommitResult, PostCommitHook
+    from twinlake.commit import CommitResult
     from twinlake.commit.plans import RestorePlan
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
-    from twinlake.runtime import Runtime
     from twinlake.schema import ColumnPath, StructField
     from twinlake.storage import Store
+    from twinlake.table.operations.context import OperationContext
 
 __all__ = ["restore_snapshot", "restored_metadata"]
 
@@ -53,12 +48,10 @@ _CHECKS: Final = tuple(check for check in CHECKS if check.id not in {"CMT-18", "
 
 
 def restore_snapshot(
+    context: OperationContext,
     current: Snapshot,
     target: Snapshot,
     *,
-    policy: str,
-    runtime: Runtime,
-    hooks: Iterable[PostCommitHook],
     timestamp: str | None = None,
     user_metadata: str | None = None,
 ) -> CommitResult:
@@ -69,14 +62,16 @@ def restore_snapshot(
     asked = {"version": target.version if timestamp is None else None, "timestamp": timestamp}
     # Files that must not be followed can still be removed: restoring is how to be rid of them.
     plan = plan_restore(adds_from(current.add_files()), target.adds())
-    outcome = plan.finish(now=runtime.clock.now_ms(), missing=_missing(current, plan, runtime))
+    missing = _missing(current, plan, context)
+    outcome = plan.finish(now=context.runtime.clock.now_ms(), missing=missing)
     operation = Operation(
         name=OperationName.RESTORE,
         parameters=asked,
         metrics=outcome.metrics,
     )
-    options = CommitOptions(
-        policy=policy,
+    transaction = context.transaction(
+        current,
+        operation,
         user_metadata=user_metadata,
         # Files that somebody appends meanwhile are none of the version that is asked for.
         isolation=IsolationLevel.SERIALIZABLE,
@@ -85,7 +80,6 @@ def restore_snapshot(
         waived_rules=FILE_RULES,
         checks=_CHECKS,
     )
-    transaction = Transaction(current, operation, runtime, hooks, options=options)
     transaction.record_whole_table()
     # Restored files may need what was dropped since.
     if not target.protocol.feature_names <= current.protocol.feature_names:
@@ -100,14 +94,14 @@ def restore_snapshot(
 def restored_metadata(current: Metadata, target: Metadata) -> Metadata:
     """The metadata of ``target``, but for what must never go back."""
     kept = {}
-    ids = [property_value(m, MAX_COLUMN_ID_KEY) for m in (current, target)]
-    known = [value for value in ids if value is not None]
+    ids = (current.max_column_id, target.max_column_id)
+    known = [number for number in ids if number is not None]
     if known:
-        kept[MAX_COLUMN_ID_KEY] = str(max(known))
-    protected = current.configuration.get(PROTECTION_PROPERTY)
+        kept[keys.MAX_COLUMN_ID] = str(max(known))
+    protected = current.configuration.get(keys.REQUIRE_CHECKPOINT_PROTECTION)
     if protected is not None:
-        kept[PROTECTION_PROPERTY] = protected
-    gone = [PROTECTION_PROPERTY] if protected is None else []
+        kept[keys.REQUIRE_CHECKPOINT_PROTECTION] = protected
+    gone = [keys.REQUIRE_CHECKPOINT_PROTECTION] if protected is None else []
     merged = target.with_configuration(kept, remove=gone)
     schema = _with_marks(current.schema, target.schema)
     return merged if schema == target.schema else merged.with_schema(schema)
@@ -173,11 +167,11 @@ class _IsGone:
         return home.head(key) is None
 
 
-def _missing(current: Snapshot, plan: RestorePlan, runtime: Runtime) -> list[str]:
+def _missing(current: Snapshot, plan: RestorePlan, context: OperationContext) -> list[str]:
     """The needed files that VACUUM has deleted meanwhile."""
-    from twinlake.log.deletion_vectors import dv_path
+    from twinlake.log import dv_path
 
     vectors = (dv_path(vector) for vector in plan.needed_vectors)
     paths = [*plan.needed_paths, *(path for path in vectors if path is not None)]
-    found = runtime.executor.map(_IsGone(current.store), paths)
+    found = context.executor.map(_IsGone(current.store), paths)
     return [path for path, gone in zip(paths, found, strict=True) if gone]

@@ -171,7 +171,7 @@ class _IsNarrow:
             footer = footer_bytes(size, lambda at, length: home.read_range(key, at, length))
             found = pq.read_schema(pa.BufferReader(_MAGIC + footer))
         except (pa.ArrowException, ValueError):
-            # What cannot be judged is written again, which is always right.
+            # What cannot be decided is rewritten, which is always right.
             return True
         by_id: dict[int | None, Any] = {_field_id(field): field for field in found}
         by_id[None] = None
@@ -189,7 +189,7 @@ def _field_id(field: Any) -> int | None:
 
 
 def _is_same(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether values need no widening; representations of one type are not told apart."""
+    """Whether values need no widening; representations of one type count as the same."""
     import pyarrow as pa
 
     kinds = pa.types

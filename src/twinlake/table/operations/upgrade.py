@@ -9,48 +9,44 @@ start again.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import (
-    CHECKS,
-    CommitOptions,
     Operation,
     OperationName,
-    Transaction,
-    Violation,
 )
-from twinlake.commit.checks.compat import compat_refusal
 from twinlake.compat import (
     COMPATS,
+    Cost,
     Goal,
     Plan,
     State,
     Step,
     StepKind,
     StepState,
+    Trait,
     UpgradeMode,
     find_compat,
     plan_upgrade,
+    rules_with,
 )
-from twinlake.compat.upgrade.planner import ONLY_AT_CREATION
-from twinlake.compat.upgrade.step_metadata import promised, switched, with_uniform
-from twinlake.compat.upgrade.target_metadata import BURDENS
+from twinlake.compat.upgrade import GIVE_UP_KEYS, switched, with_compat_enabled, with_uniform
 from twinlake.errors import Code, CompatViolation, ConflictError, UserError, how_to_upgrade, listed
 from twinlake.log import CACHE
-from twinlake.protocol import Metadata
-from twinlake.runtime import engine_for
+from twinlake.protocol import Metadata, features
+from twinlake.table.operations.backfill import backfill_row_ids, wants_backfill
 from twinlake.table.operations.check import chosen_profile
+from twinlake.table.operations.context import CommitSequence
 from twinlake.table.operations.convert_files import UPGRADE_UNIFORM, Conversion
-from twinlake.table.operations.upgrade_input import HistorySurvey, Surveyor
+from twinlake.table.operations.drop_feature import FeatureDrop
+from twinlake.table.operations.upgrade_inspection import FileInspector, HistoryInspector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from twinlake.actions import Action
-    from twinlake.commit import Draft, HookWarning, PostCommitHook
     from twinlake.log import Snapshot
-    from twinlake.runtime import Engine, Runtime
-    from twinlake.table.operations.upgrade_input import FileSurvey
+    from twinlake.table.operations.context import OperationContext
+    from twinlake.table.operations.upgrade_inspection import FileInspection
 
 __all__ = ["Upgrade", "upgrade_goal", "upgrade_table", "upgrade_uniform"]
 
@@ -73,13 +69,15 @@ def upgrade_goal(
     give_up: Iterable[str] = (),
     policy: str = "bundled",
 ) -> Goal:
-    """What was asked for, checked; all that is wrong with it is told at once."""
+    """What was asked for, checked; all that is wrong with it is reported at once."""
     wanted = frozenset(give_up)
     problems = []
     if mode not in set(UpgradeMode):
         problems.append(f"mode is {mode!r}, and there are {', '.join(UpgradeMode)}")
-    if unknown := sorted(wanted - BURDENS.keys()):
-        problems.append(f"give_up names {', '.join(unknown)}, and there are {', '.join(BURDENS)}")
+    if unknown := sorted(wanted - GIVE_UP_KEYS.keys()):
+        problems.append(
+            f"give_up names {', '.join(unknown)}, and there are {', '.join(GIVE_UP_KEYS)}"
+        )
     if problems:
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -98,79 +96,41 @@ def upgrade_goal(
     )
 
 
-class Upgradable(Protocol):
-    """What an upgrade asks of a table."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version it shows."""
-        ...
-
-    @property
-    def runtime(self) -> Runtime:
-        """The ports it works through."""
-        ...
-
-    @property
-    def policy(self) -> str:
-        """How its protocol grows."""
-        ...
-
-    def refresh(self) -> Upgradable:
-        """The same at its latest version."""
-        ...
-
-
-def upgrade_table(
-    table: Upgradable,
-    goal: Goal,
-    *,
-    dry_run: bool,
-    hooks: Iterable[PostCommitHook],
-    engine: Engine | None,
-) -> Plan:
-    """Plan the upgrade of a table and, unless it is only looked at, do it."""
-    work = Upgrade(
-        table.refresh().snapshot, goal, runtime=table.runtime, hooks=hooks, engine=engine
-    )
-    if dry_run:
-        return work.plan()
-    try:
-        return work.run()
-    finally:
-        CACHE.offer(work.snapshot)
-
-
 def upgrade_uniform(
-    table: Upgradable, version: int, spark: Any = None, *, dry_run: bool = False
+    context: OperationContext, snapshot: Snapshot, version: int, *, dry_run: bool = False
 ) -> Plan:
     """``REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = version))``.
 
-    A table that finds its columns by id keeps doing so. Files that fit are not written again: they
-    are committed again with the tag that says so.
+    A table that finds its columns by id keeps doing so. Files that fit are not rewritten: they are
+    committed again with the tag that says so.
     """
-    from twinlake.table.catalog.publish import HOOKS
-
-    current = table.refresh()
+    current = CACHE.latest(snapshot.store)
     refused = _uniform_refusal(current, version)
     if refused is not None:
         raise refused
-    goal = Goal(compat=COMPATS[f"icebergCompatV{version}"], uniform=True, policy=current.policy)
-    engine = engine_for(spark)
-    return upgrade_table(current, goal, dry_run=dry_run, hooks=HOOKS, engine=engine)
+    goal = Goal(compat=COMPATS[f"icebergCompatV{version}"], uniform=True, policy=context.policy)
+    return upgrade_table(context, current, goal, dry_run=dry_run)
 
 
-def _uniform_refusal(table: Upgradable, version: int) -> UserError | None:
+def upgrade_table(
+    context: OperationContext, snapshot: Snapshot, goal: Goal, *, dry_run: bool = False
+) -> Plan:
+    """Plan the upgrade of a table and, unless it is only looked at, do it."""
+    upgrade = Upgrade(context, snapshot, goal)
+    return upgrade.plan() if dry_run else upgrade.run()
+
+
+def _uniform_refusal(snapshot: Snapshot, version: int) -> UserError | None:
     if not 1 <= version <= _MAX_UNIFORM:
         return UserError(
             Code.INVALID_ARGUMENT,
             f"A table cannot be upgraded to ICEBERG_COMPAT_VERSION = {version}.",
             why=f"this command knows the versions 1 to {_MAX_UNIFORM}, as Delta's does",
-            fix=f"Run {how_to_upgrade('icebergCompatV3')}.",
+            fix=f"Run {how_to_upgrade(features.ICEBERG_COMPAT_V3)}.",
             delta_class="DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED",
             fields={"version": version, "max": _MAX_UNIFORM},
         )
-    if table.snapshot.protocol.is_supported("catalogManaged"):
+    if snapshot.protocol.is_supported(features.CATALOG_MANAGED):
         return UserError(
             Code.FEATURE_ENABLE,
             "A table whose commits go through a catalog cannot be upgraded.",
@@ -184,57 +144,46 @@ def _uniform_refusal(table: Upgradable, version: int) -> UserError | None:
 class Upgrade:
     """One upgrade of one table."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        goal: Goal,
-        *,
-        runtime: Runtime,
-        hooks: Iterable[PostCommitHook],
-        engine: Engine | None,
-    ) -> None:
-        self.snapshot = snapshot
-        """The newest version that was seen."""
-        self.warnings: tuple[HookWarning, ...] = ()
+    def __init__(self, context: OperationContext, snapshot: Snapshot, goal: Goal) -> None:
+        self._context = context
+        self._commits = CommitSequence(context, snapshot)
         self._goal = goal
-        self._runtime = runtime
-        self._hooks = tuple(hooks)
-        self._engine = engine
-        self._surveyor = Surveyor(goal, engine.executor if engine else runtime.executor)
-        self._survey: FileSurvey | None = None
-        self._history = HistorySurvey(runtime)
-        self._work: Mapping[StepKind, Callable[[Step], None]] = {
+        self._inspector = FileInspector(goal, context.executor)
+        self._inspection: FileInspection | None = None
+        self._history = HistoryInspector(context.runtime)
+        self._steps: Mapping[StepKind, Callable[[Step], None]] = {
             StepKind.SWITCH: self._switch,
             StepKind.PURGE: self._purge,
             StepKind.CONVERT: self._convert,
             StepKind.DROP_FEATURE: self._drop,
-            StepKind.PROMISE: self._promise,
+            StepKind.ENABLE: self._enable,
             StepKind.UNIFORM: self._uniform,
         }
 
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._commits.snapshot
+
     def plan(self) -> Plan:
         """What is left to do, from the newest version that was seen."""
-        snapshot, goal = self.snapshot, self._goal
+        snapshot, goal = self._snapshot, self._goal
         state = State(metadata=snapshot.metadata, protocol=snapshot.protocol)
-        self._survey = self._surveyor.look(snapshot)
-        now = self._runtime.clock.now_ms()
-        facts: dict[str, Any] = {
+        self._inspection = self._inspector.inspect(snapshot)
+        known: dict[str, Any] = {
             "version": snapshot.version,
-            "files": self._survey.facts,
-            "now_ms": now,
+            "files": self._inspection.summary,
+            "now_ms": self._context.runtime.clock.now_ms(),
         }
-        first = plan_upgrade(state, goal, **facts)
-        features = [step.subject for step in first.steps if step.truncates]
-        if not features:
+        first = plan_upgrade(state, goal, **known)
+        names = [step.subject for step in first.steps if step.truncates]
+        if not names:
             return _labelled(first, snapshot)
-        history = {name: self._history.look(snapshot, name) for name in features}
-        return _labelled(plan_upgrade(state, goal, history=history, **facts), snapshot)
+        history = {name: self._history.inspect(snapshot, name) for name in names}
+        return _labelled(plan_upgrade(state, goal, history=history, **known), snapshot)
 
     def run(self) -> Plan:
         """Do it, as far as it goes now; the plan says what was done and what is left."""
-        plan = self.plan()
-        if plan.refused:
-            raise _refusal(plan)
+        plan = self._feasible_plan()
         self._need_engine(plan)
         report, done, tries = plan.report, list[Step](), dict[Any, int]()
         while plan.steps and plan.steps[0].state is not StepState.WAITING:
@@ -242,15 +191,16 @@ class Upgrade:
             tries[step.key] = tries.get(step.key, 0) + 1
             if tries[step.key] > _ROUNDS:
                 raise self._endless(step)
+            foreign, finished = self._commits.foreign_commits, False
             try:
-                self._work[step.kind](step)
+                self._steps[step.kind](step)
             except ConflictError:
                 if tries[step.key] == _ROUNDS:
                     raise
             except UserError as error:
                 if error.delta_class not in _WAITS:
                     raise
-                self._refresh()
+                self._commits.refresh()
                 plan = self.plan()
                 if plan.steps[0].state is StepState.WAITING:
                     break
@@ -261,30 +211,36 @@ class Upgrade:
                 continue
             else:
                 done = [d for d in done if d.key != step.key]
-                done.append(step.finished(self.snapshot.version))
-            self._refresh()
-            plan = self.plan()
-            if plan.refused:
-                raise _refusal(plan)
+                done.append(step.finished(self._snapshot.version))
+                finished = True
+            self._commits.refresh()
+            left = plan.steps[1:]
+            if finished and self._commits.foreign_commits == foreign and _is_free(left):
+                # The planner has foreseen this state, and neither a file nor a commit can differ.
+                plan = replace(plan, version=self._snapshot.version, steps=left)
+            else:
+                plan = self._feasible_plan()
         return replace(plan, steps=(*done, *plan.steps), report=report)
+
+    def _feasible_plan(self) -> Plan:
+        plan = self.plan()
+        if plan.refused:
+            raise _refusal(plan)
+        return plan
 
     def _waiting(self, plan: Plan) -> Plan:
         """The plan with its first step marked: history was found too young for it."""
         first, *rest = plan.steps
         # What others committed meanwhile counts from now at the latest.
-        until = self._runtime.clock.now_ms() + first.cost.wait_ms
+        until = self._context.runtime.clock.now_ms() + first.cost.wait_ms
         cost = replace(first.cost, until_ms=first.cost.until_ms or until)
         return replace(plan, steps=(replace(first, state=StepState.WAITING, cost=cost), *rest))
 
-    def _refresh(self) -> None:
-        CACHE.offer(self.snapshot)
-        self.snapshot = CACHE.latest(self.snapshot.store)
-
     def _need_engine(self, plan: Plan) -> None:
-        if plan.files and self._engine is None:
+        if plan.files and self._context.rewriter is None:
             raise UserError(
                 Code.SPARK_REQUIRED,
-                f"The upgrade has to write {plan.files} file(s) again.",
+                f"The upgrade has to rewrite {plan.files} file(s).",
                 why=listed(step.what for step in plan.steps if step.cost.files),
                 fix="Pass a SparkSession as `spark=`, or run `twinlake upgrade PATH --yes`, "
                 "which starts Spark; with `dry_run=True` the plan is shown without.",
@@ -294,38 +250,17 @@ class Upgrade:
     def _endless(self, step: Step) -> UserError:
         return UserError(
             Code.COMPAT,
-            f"The upgrade does not get on: {step.what}.",
-            why=f"after {_ROUNDS} times it is still to be done; other writers keep undoing it",
+            f"Cannot upgrade the table: {step.what}.",
+            why=f"the step ran {_ROUNDS} times, and other writers undid it each time",
             fix="Stop the other writers, then run the upgrade again.",
             fields={"step": step.to_dict()},
         )
 
     # The steps
 
-    def _commit(
-        self,
-        operation: Operation,
-        *actions: Action,
-        reads: Iterable[str] = (),
-        reads_table: bool = False,
-        **options: Any,
-    ) -> None:
-        transaction = Transaction(
-            self.snapshot,
-            operation,
-            self._runtime,
-            self._hooks,
-            options=CommitOptions(policy=self._goal.policy, **options),
-        ).read_paths(reads)
-        if reads_table:
-            transaction.record_whole_table()
-        result = transaction.add(*actions).commit()
-        self.snapshot = result.snapshot
-        self.warnings += result.warnings
-
     def _properties(self, after: Metadata) -> Operation:
         """What history shows for new properties."""
-        before = self.snapshot.metadata.configuration
+        before = self._snapshot.metadata.configuration
         changed = {k: v for k, v in sorted(after.configuration.items()) if before.get(k) != v}
         gone = sorted(before.keys() - after.configuration.keys())
         if gone and not changed:
@@ -339,71 +274,45 @@ class Upgrade:
         return Operation(name=name, parameters={"properties": changed})
 
     def _switch(self, _: Step) -> None:
-        after = switched(self.snapshot.metadata, self._goal)
-        self._commit(self._properties(after), after)
+        after = switched(self._snapshot.metadata, self._goal)
+        self._commits.commit(self._properties(after), after)
 
     def _purge(self, step: Step) -> None:
-        self._conversion(step).purge(self._commit)
+        self._conversion(step).purge()
 
     def _convert(self, step: Step) -> None:
-        self._conversion(step).run(self._commit)
+        self._conversion(step).run()
 
     def _conversion(self, step: Step) -> Conversion:
-        survey = self._survey or self._surveyor.look(self.snapshot)
-        return Conversion(
-            self.snapshot,
-            self._goal,
-            survey,
-            runtime=self._runtime,
-            rewriter=self._engine.rewriter if self._engine else None,
-            described=step.what,
-        )
+        inspection = self._inspection or self._inspector.inspect(self._snapshot)
+        return Conversion(self._context, self._commits, self._goal, inspection, step.what)
 
     def _drop(self, step: Step) -> None:
-        from twinlake.table.operations.drop_feature import FeatureDrop
-
         drop = FeatureDrop(
-            self.snapshot,
-            step.subject,
-            truncate_history=step.truncates,
-            policy=self._goal.policy,
-            runtime=self._runtime,
-            hooks=self._hooks,
-            rewriter=self._engine.rewriter if self._engine else None,
+            self._context, self._snapshot, step.subject, truncate_history=step.truncates
         )
-        self.snapshot = drop.run()
-        self.warnings += drop.warnings
+        self._commits.follow(drop.run())
 
-    def _promise(self, _: Step) -> None:
-        from twinlake.table.operations.backfill import backfill_row_ids, wants_backfill
-
-        after = promised(self.snapshot.metadata, self._goal)
-        if wants_backfill(self.snapshot, after):
-            self.snapshot = backfill_row_ids(
-                self.snapshot, policy=self._goal.policy, runtime=self._runtime
-            )
-            after = promised(self.snapshot.metadata, self._goal)
-        self._commit(self._properties(after), after, reads_table=True, checks=_CHECKS)
+    def _enable(self, _: Step) -> None:
+        after = with_compat_enabled(self._snapshot.metadata, self._goal)
+        if wants_backfill(self._snapshot, after):
+            self._commits.snapshot = backfill_row_ids(self._context, self._snapshot)
+            after = with_compat_enabled(self._snapshot.metadata, self._goal)
+        self._commits.commit(
+            self._properties(after),
+            after,
+            reads_table=True,
+            waived_rules=rules_with(Trait.AT_CREATION),
+        )
 
     def _uniform(self, _: Step) -> None:
-        after = with_uniform(self.snapshot.metadata)
-        self._commit(self._properties(after), after)
+        after = with_uniform(self._snapshot.metadata)
+        self._commits.commit(self._properties(after), after)
 
 
-def _promises(draft: Draft) -> Iterator[Violation]:
-    """What a commit asks about promises, except that they may be made for a table that exists."""
-    error = compat_refusal(draft.change, draft.evidence)
-    if error is None:
-        return
-    if {violation["rule"] for violation in error.report["violations"]} - ONLY_AT_CREATION:
-        yield Violation(
-            message=f"{error.what} {error.why}", code=error.code, fix=error.fix, error=error
-        )
-
-
-_CHECKS: Final = tuple(
-    replace(check, run=_promises) if check.id == "CMT-15" else check for check in CHECKS
-)
+def _is_free(steps: Iterable[Step]) -> bool:
+    """Whether the steps touch neither files nor history."""
+    return all(step.cost == Cost() for step in steps)
 
 
 def _labelled(plan: Plan, snapshot: Snapshot) -> Plan:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
-from twinlake.commit import CommitOptions, HookWarning, Operation, OperationName, Transaction
+from twinlake.commit import HookWarning, Operation, OperationName
 from twinlake.commit.plans import VacuumMode, VacuumPlan, VacuumRules, plan_vacuum
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.log import CACHE, read_commit, removes_from, render_timestamp
-from twinlake.protocol import CLIENT_FEATURES, property_value
+from twinlake.protocol import CLIENT_FEATURES, keys, property_value
 from twinlake.schema import physical_name
+from twinlake.table.operations.context import CommitSequence
 from twinlake.table.operations.file_inventory import (
     DeleteFiles,
     Inventory,
@@ -33,16 +34,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from twinlake.actions import Action
-    from twinlake.commit import PostCommitHook
-    from twinlake.log import Snapshot
-    from twinlake.log.timestamps import CommitTimes
-    from twinlake.runtime import Executor, Runtime
+    from twinlake.log import CommitTimes, Snapshot
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
+    from twinlake.table.operations.context import OperationContext
 
 __all__ = ["Vacuum", "VacuumResult"]
 
 _HOUR_MS: Final = 3_600_000
-_RETENTION: Final = "delta.deletedFileRetentionDuration"
 _HINT_KEY: Final = "_delta_log/_last_vacuum_info"
 _HINT_FIELD: Final = "latestCommitVersionOutsideOfRetentionWindow"
 _BATCH: Final = 1000
@@ -97,44 +96,37 @@ class Vacuum:
 
     def __init__(
         self,
+        context: OperationContext,
         snapshot: Snapshot,
         *,
-        retention_hours: float | None,
-        mode: str,
-        enforce_retention: bool,
-        policy: str,
-        runtime: Runtime,
-        hooks: Iterable[PostCommitHook],
-        executor: Executor | None = None,
+        retention_hours: float | None = None,
+        mode: str = VacuumMode.FULL,
+        enforce_retention: bool = True,
     ) -> None:
-        self._snapshot = snapshot
+        self._context = context
+        self._commits = CommitSequence(context, snapshot)
         self._store: Store = snapshot.store
         self._mode = _mode(mode)
         self._enforce = enforce_retention
         self._given = None if retention_hours is None else round(retention_hours * _HOUR_MS)
-        self._options = CommitOptions(policy=policy)
-        self._runtime = runtime
-        self._executor = executor or runtime.executor
-        self._hooks = tuple(hooks)
-        self._warnings: tuple[HookWarning, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:
         """The table as the last step left it."""
-        return self._snapshot
+        return self._commits.snapshot
 
     def run(self, *, dry_run: bool = False) -> VacuumResult:
         """Find what may go and, unless it is a dry run, delete it."""
         self._check_protocol()
         rules = self._rules()
         rules.check()
-        now = self._runtime.clock.now_ms()
+        now = self._context.runtime.clock.now_ms()
         lite = self._mode is VacuumMode.LITE
-        found = Inventory() if lite else list_table(self._store, self._executor)
+        found = Inventory() if lite else list_table(self._store, self._context.executor)
         # The listing comes first: a file that is committed meanwhile is live in the later snapshot.
-        self._snapshot = CACHE.latest(self._store)
+        self._commits.snapshot = CACHE.latest(self._store)
         self._check_protocol()
-        history = _History(self._snapshot, now - rules.retention_ms, self._executor)
+        history = _History(self.snapshot, now - rules.retention_ms, self._context.executor)
         plan = self._plan(rules, now, found, history)
         result = VacuumResult(
             location=self._store.url,
@@ -151,12 +143,12 @@ class Vacuum:
 
     def _check_protocol(self) -> None:
         # Delta protocol, vacuumProtocolCheck: what deletes files must know all that writers must.
-        protocol, metadata = self._snapshot.protocol, self._snapshot.metadata
+        protocol, metadata = self.snapshot.protocol, self.snapshot.metadata
         protocol.check_read_write(CLIENT_FEATURES, metadata=metadata)
 
     def _rules(self) -> VacuumRules:
-        metadata = self._snapshot.metadata
-        default = int(property_value(metadata, _RETENTION))
+        metadata = self.snapshot.metadata
+        default = int(property_value(metadata, keys.DELETED_FILE_RETENTION_DURATION))
         logical = set(metadata.partition_columns)
         physical = {physical_name(f) for f in metadata.schema if f.name in logical}
         return VacuumRules(
@@ -170,9 +162,9 @@ class Vacuum:
     def _plan(
         self, rules: VacuumRules, now: int, found: Inventory, history: _History
     ) -> VacuumPlan:
-        from twinlake.log.deletion_vectors import dv_path
+        from twinlake.log import dv_path
 
-        snapshot, cutoff = self._snapshot, now - rules.retention_ms
+        snapshot, cutoff = self.snapshot, now - rules.retention_ms
         tombstones = [
             stone
             for stone in removes_from(snapshot.tombstones())
@@ -194,7 +186,7 @@ class Vacuum:
         )
 
     def _carry_out(self, plan: VacuumPlan, result: VacuumResult, history: _History) -> VacuumResult:
-        default = int(property_value(self._snapshot.metadata, _RETENTION))
+        default = int(property_value(self.snapshot.metadata, keys.DELETED_FILE_RETENTION_DURATION))
         given = {} if self._given is None else {"specifiedRetentionMillis": self._given}
         self._commit(
             OperationName.VACUUM_START,
@@ -216,47 +208,42 @@ class Vacuum:
         return replace(
             result,
             num_deleted=deleted,
-            version=self._snapshot.version,
-            warnings=self._warnings,
+            version=self.snapshot.version,
+            warnings=self._commits.warnings,
         )
 
     def _expire_iceberg_snapshots(self) -> None:
         """Let go of Iceberg snapshots that may name what is deleted next; without it, nothing is.
 
-        A table that took its promise back has no Iceberg form to bring up to date any more.
+        A table that gave its compat feature up has no Iceberg side to bring up to date any more.
         """
         from twinlake.compat import enabled_compats
         from twinlake.iceberg import sync_and_record, synced_version
         from twinlake.table.catalog.publish import follow
 
-        synced = synced_version(self._snapshot)
+        synced = synced_version(self.snapshot)
         if synced is None:
             return
-        if enabled_compats(self._snapshot.metadata):
-            sync_and_record(self._snapshot, executor=self._executor)
-            follow(self._snapshot)
+        if enabled_compats(self.snapshot.metadata):
+            sync_and_record(self.snapshot, executor=self._context.executor)
+            follow(self.snapshot)
             return
         text = f"Iceberg metadata of version {synced} stays and may name files that are gone"
-        version = self._snapshot.version
-        self._warnings += (HookWarning(hook="iceberg", version=version, error=text),)
+        version = self.snapshot.version
+        self._commits.warnings += (HookWarning(hook="iceberg", version=version, error=text),)
 
     def _delete(self, plan: VacuumPlan) -> int:
         batches = list(_batches(plan.delete))
         deleted = done = 0
-        counts = self._executor.map(DeleteFiles(self._store), batches)
+        counts = self._context.executor.map(DeleteFiles(self._store), batches)
         for batch, count in zip(batches, counts, strict=True):
             deleted += count
             done += len(batch)
-            self._runtime.progress("vacuum", done, len(plan.delete))
+            self._context.progress("vacuum", done, len(plan.delete))
         return deleted + delete_folders(self._store, plan.folders)
 
     def _commit(self, name: OperationName, parameters: dict[str, Any], metrics: Any = None) -> None:
-        operation = Operation(name=name, parameters=parameters, metrics=metrics or {})
-        result = Transaction(
-            self._snapshot, operation, self._runtime, self._hooks, options=self._options
-        ).commit()
-        self._snapshot = result.snapshot
-        self._warnings += result.warnings
+        self._commits.commit(Operation(name=name, parameters=parameters, metrics=metrics or {}))
 
 
 class _History:
@@ -306,7 +293,7 @@ class _History:
 
     def remember(self) -> None:
         """Record how far this VACUUM got, so that a lite one can go on from there."""
-        from twinlake.log.checkpoint.last_checkpoint import replace_object
+        from twinlake.log.checkpoint import replace_object
 
         # An earlier one may have got further with less retention; what it deleted stays deleted.
         done = [v for v in (self._expired_up_to, self._last_time()) if v is not None]
@@ -364,8 +351,7 @@ def _as_removal(action: Action) -> Iterator[RemoveFile]:
 
 
 def _commit_times(snapshot: Snapshot) -> CommitTimes:
-    from twinlake.log.listing import list_log
-    from twinlake.log.timestamps import CommitTimes, contiguous_commits
+    from twinlake.log import CommitTimes, contiguous_commits, list_log
 
     commits = contiguous_commits(list_log(snapshot.store), snapshot.version)
     return CommitTimes(snapshot.store, snapshot, commits)

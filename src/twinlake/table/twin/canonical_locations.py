@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from twinlake.storage.paths import split_scheme
+from twinlake.storage import split_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -41,7 +41,7 @@ _ELEMENT: Final = "element"
 def projection_mismatches(
     root: ParquetNode, metadata: Metadata, name_mapping: str | None
 ) -> Iterator[Mismatch]:
-    """Each column that the two sides find in different places of a file; the topmost ones only.
+    """Each column that the two sides find under different nodes of a file; the topmost ones only.
 
     ``name_mapping`` is the table property ``schema.name-mapping.default`` of the Iceberg side.
     """

@@ -16,18 +16,18 @@ from twinlake.schema import (
     ColumnMappingMode,
     Map,
     Struct,
+    char_lengths,
     physical_name,
     render_path,
 )
-from twinlake.schema.ddl.parser import char_lengths
 from twinlake.table.twin.column_projection import projection_mismatches
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.report import DifferenceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from twinlake.actions import AddFile, Metadata
-    from twinlake.log.footer.nodes import FooterNodes
+    from twinlake.log import FooterNodes
     from twinlake.runtime import Executor
     from twinlake.schema import ColumnPath, DataType, LegacyColumn, StructField
     from twinlake.storage import Store
@@ -58,16 +58,16 @@ class FooterCheck:
 
     def _file(self, metadata: Metadata, footer: FooterNodes) -> Iterator[Remark]:
         if footer.root is None:
-            # Reading the rows tells what is wrong with it.
+            # Reading the rows shows what is wrong with it.
             return
         for path, delta, iceberg in projection_mismatches(footer.root, metadata, self.name_mapping):
-            yield Difference.FIELD_IDS, render_path(path) if path else "", delta, iceberg
+            yield DifferenceKind.FIELD_IDS, render_path(path) if path else "", delta, iceberg
         for column in footer.legacy:
             path, kind = _logical(metadata, column)
             # Spark moves no values of this type, and none of a column that the table dropped.
             if column.is_read_differently and kind is not None and kind != TIMESTAMP_NTZ:
                 yield (
-                    Difference.CALENDAR,
+                    DifferenceKind.CALENDAR,
                     render_path(path),
                     "values of the legacy calendar, which Spark moves",
                     "values as they are stored",

@@ -5,13 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    clear_manifest_cache,
+    read_manifest_list,
+)
+from pyiceberg.table import StaticTable
+
 from twinlake.errors import Code, CorruptTable, StorageError, UserError, how_to_sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyiceberg.manifest import DataFile, ManifestFile
-    from pyiceberg.table import FileScanTask, StaticTable
+    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.table import FileScanTask
     from pyiceberg.table.snapshots import Snapshot
 
 __all__ = ["IcebergFile", "IcebergManifest", "IcebergSide", "IcebergVector", "IcebergVersion"]
@@ -83,13 +98,10 @@ class IcebergSide:
 
     def __init__(self, location: str, properties: Mapping[str, str] | None = None) -> None:
         self.location = location
-        static, manifest = _pyiceberg()
         # Files that changed under their names must be seen as they are now.
-        manifest.clear_manifest_cache()
+        clear_manifest_cache()
         try:
-            self.table: StaticTable = static.from_metadata(
-                f"{location}/_iceberg", dict(properties or {})
-            )
+            self.table = StaticTable.from_metadata(f"{location}/_iceberg", dict(properties or {}))
             self.version = int(self.table.metadata.properties[_VERSION])
         except FileNotFoundError as error:
             raise UserError(
@@ -122,8 +134,8 @@ class IcebergSide:
                 Code.COMPAT,
                 f"PyIceberg cannot open {location}/_iceberg.",
                 why=f"{type(error).__name__}: {error}",
-                fix=f"Delete the folder `_iceberg` and run {how_to_sync()}, which writes it "
-                "again from the Delta log.",
+                fix=f"Delete the folder `_iceberg` and run {how_to_sync()}, which rebuilds it "
+                "from the Delta log.",
                 fields={"location": location},
             ) from error
 
@@ -162,14 +174,10 @@ class IcebergSide:
         return found
 
     def _listed(self, snapshot: Snapshot) -> Iterator[ManifestFile]:
-        from pyiceberg.manifest import read_manifest_list
-
         # Not by way of the snapshot, which takes the rows of manifests it knows from other lists.
         return read_manifest_list(self.table.io.new_input(snapshot.manifest_list))
 
     def _manifest(self, manifest: ManifestFile) -> IcebergManifest:
-        from pyiceberg.manifest import ManifestContent
-
         spec = self.table.metadata.specs()[manifest.partition_spec_id]
         columns = [part.source_id for part in spec.fields]
         entries = list(self._entries(manifest))
@@ -189,19 +197,8 @@ class IcebergSide:
 
     def _entries(self, manifest: ManifestFile) -> Iterator[_Entry]:
         """The live entries. PyIceberg's own way to them leaves out the fields of format 3."""
-        from pyiceberg.avro.file import AvroFile
-        from pyiceberg.manifest import (
-            DATA_FILE_TYPE,
-            MANIFEST_ENTRY_SCHEMAS,
-            DataFile,
-            DataFileContent,
-            FileFormat,
-            ManifestEntry,
-            ManifestEntryStatus,
-        )
-
         names = [part.name for part in DATA_FILE_TYPE[3].fields]
-        places = {name: names.index(name) for name in ("first_row_id", "referenced_data_file")}
+        positions = {name: names.index(name) for name in ("first_row_id", "referenced_data_file")}
         with AvroFile[ManifestEntry](
             self.table.io.new_input(manifest.manifest_path),
             MANIFEST_ENTRY_SCHEMAS[3],
@@ -214,7 +211,7 @@ class IcebergSide:
                 number = entry.sequence_number
                 if number is None and entry.status == ManifestEntryStatus.ADDED:
                     number = manifest.sequence_number
-                newer = {name: entry.data_file[place] for name, place in places.items()}
+                newer = {name: entry.data_file[position] for name, position in positions.items()}
                 yield _Entry(file=entry.data_file, sequence_number=number, **newer)
 
 
@@ -245,7 +242,7 @@ def _file(entry: _Entry, columns: list[int]) -> IcebergFile:
         path=found.file_path,
         size=found.file_size_in_bytes,
         record_count=found.record_count,
-        partition={column: found.partition[place] for place, column in enumerate(columns)},
+        partition={column: found.partition[position] for position, column in enumerate(columns)},
         value_counts=dict(found.value_counts or {}),
         null_value_counts=dict(found.null_value_counts or {}),
         lower_bounds=dict(found.lower_bounds or {}),
@@ -262,17 +259,3 @@ def _unknown_type(text: str) -> str:
 
 def _sum(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
-
-
-def _pyiceberg() -> tuple[Any, Any]:
-    try:
-        from pyiceberg import manifest
-        from pyiceberg.table import StaticTable
-    except ImportError as error:
-        raise UserError(
-            Code.INVALID_ARGUMENT,
-            "Verifying a twin needs PyIceberg.",
-            why="the Iceberg side is read by it, and it is not installed",
-            fix="Run `pip install 'twinlake[catalogs]'`.",
-        ) from error
-    return StaticTable, manifest

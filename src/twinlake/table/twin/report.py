@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Difference", "Finding", "TwinReport"]
+__all__ = ["DifferenceKind", "TwinFinding", "TwinReport"]
 
 
-class Difference(StrEnum):
+class DifferenceKind(StrEnum):
     """In what the sides differ."""
 
     BEHIND = "behind"
@@ -36,11 +36,11 @@ class Difference(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class TwinFinding:
     """One difference, at the first version that has it."""
 
     version: int
-    what: Difference
+    what: DifferenceKind
     file: str = ""
     column: str = ""
     delta: str = ""
@@ -50,7 +50,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """All but the version: what stays wrong is told once."""
+        """All but the version: what stays wrong is reported once."""
         return (self.what, self.file, self.column, self.delta, self.iceberg)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class TwinReport:
     """What read the Delta side, with its version: the rows where rows were read, else the log."""
     iceberg_reader: str
     """What read the Iceberg side in the same way; never twinlake."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TwinFinding, ...] = ()
 
     @property
     def agrees(self) -> bool:

@@ -11,13 +11,13 @@ from importlib import metadata as packages
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import TwinlakeError
-from twinlake.iceberg.derive.table_layout import file_location
+from twinlake.iceberg.derive import file_location
 from twinlake.protocol import partition_zone
 from twinlake.schema import render_path
 from twinlake.table.twin.canonical_locations import canonical_location
+from twinlake.table.twin.content_hash import ContentHash, DeltaFileHash, IcebergFileHash
 from twinlake.table.twin.format_semantics import FooterCheck
-from twinlake.table.twin.report import Difference, Finding
-from twinlake.table.twin.row_hash import Content, DeltaContent, IcebergContent
+from twinlake.table.twin.report import DifferenceKind, TwinFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -60,8 +60,10 @@ class RowCheck:
     reader: ContentReader | None = None
     rows: int = 0
     """How many rows the Delta side has been read for."""
-    _contents: dict[Hashable, Content] = field(default_factory=dict)
-    _remarks: dict[Hashable, list[tuple[Difference, str, str, str]]] = field(default_factory=dict)
+    _contents: dict[Hashable, ContentHash] = field(default_factory=dict)
+    _remarks: dict[Hashable, list[tuple[DifferenceKind, str, str, str]]] = field(
+        default_factory=dict
+    )
 
     @property
     def delta_reader(self) -> str:
@@ -74,7 +76,7 @@ class RowCheck:
         named = "" if self.reader is None else self.reader.iceberg_reader
         return named or _package("pyiceberg", "PyIceberg")
 
-    def findings(self, delta: Snapshot, wanted: SnapshotRows) -> list[Finding]:
+    def findings(self, delta: Snapshot, wanted: SnapshotRows) -> list[TwinFinding]:
         """What differs at one version."""
         try:
             tasks = self.side.tasks(wanted.snapshot_id)
@@ -102,31 +104,31 @@ class RowCheck:
 
     def _delta_contents(
         self, delta: Snapshot, adds: Mapping[str, AddFile], keys: Mapping[str, Hashable]
-    ) -> dict[str, Content]:
+    ) -> dict[str, ContentHash]:
         new = {path: key for path, key in keys.items() if key not in self._contents}
         if self.reader is not None:
             self._take(new, lambda reader: reader.delta_contents(delta))
         else:
             items = ((delta.metadata, adds[path]) for path in new)
-            found = self.executor.map(DeltaContent(delta.store), items)
+            found = self.executor.map(DeltaFileHash(delta.store), items)
             self._contents.update(zip(new.values(), found, strict=True))
         self.rows += sum(self._contents[key].rows for key in new.values())
         return {path: self._contents[key] for path, key in keys.items()}
 
     def _iceberg_contents(
         self, wanted: SnapshotRows, tasks: Mapping[str, FileScanTask]
-    ) -> dict[str, Content]:
+    ) -> dict[str, ContentHash]:
         schema = wanted.schema
         keys = {path: _iceberg_key(schema, path, task) for path, task in tasks.items()}
         new = {path: key for path, key in keys.items() if key not in self._contents}
         if self.reader is not None and self.reader.iceberg_reader:
             snapshot = None if wanted.is_current else wanted.snapshot_id
-            place = self.side.location
-            self._take(new, lambda reader: reader.iceberg_contents(place, snapshot))
+            location = self.side.location
+            self._take(new, lambda reader: reader.iceberg_contents(location, snapshot))
         else:
             table = self.side.table
             items = ((schema, tasks[path]) for path in new)
-            found = self.executor.map(IcebergContent(table.metadata, table.io), items)
+            found = self.executor.map(IcebergFileHash(table.metadata, table.io), items)
             self._contents.update(zip(new.values(), found, strict=True))
         return {path: self._contents[key] for path, key in keys.items()}
 
@@ -141,11 +143,11 @@ class RowCheck:
         found = read(self.reader)
         for path, key in new.items():
             one = found.get(canonical_location(path))
-            self._contents[key] = Content() if one is None else Content(one.rows, one.hash)
+            self._contents[key] = ContentHash() if one is None else ContentHash(one.rows, one.hash)
 
     def _format_findings(
         self, delta: Snapshot, adds: Mapping[str, AddFile], keys: Mapping[str, Hashable]
-    ) -> Iterator[Finding]:
+    ) -> Iterator[TwinFinding]:
         """What the formats say of files, whoever has read the rows."""
         new = [path for path, key in keys.items() if key not in self._remarks]
         mapping = self.side.table.metadata.properties.get(_NAME_MAPPING)
@@ -158,7 +160,7 @@ class RowCheck:
             self._remarks[keys[paths[add.key]]] += found
         for path, key in keys.items():
             for what, column, ours, theirs in self._remarks[key]:
-                yield Finding(
+                yield TwinFinding(
                     version=delta.version,
                     what=what,
                     file=path,
@@ -168,29 +170,29 @@ class RowCheck:
                 )
 
 
-def _padding(column: tuple[str, ...]) -> tuple[Difference, str, str, str]:
-    told = "CHAR values filled up with spaces", "values as they are stored"
-    return Difference.PADDING, render_path(column), *told
+def _padding(column: tuple[str, ...]) -> tuple[DifferenceKind, str, str, str]:
+    readings = "CHAR values filled up with spaces", "values as they are stored"
+    return DifferenceKind.PADDING, render_path(column), *readings
 
 
 def _row_findings(
-    version: int, ours: Mapping[str, Content], theirs: Mapping[str, Content]
-) -> Iterator[Finding]:
+    version: int, ours: Mapping[str, ContentHash], theirs: Mapping[str, ContentHash]
+) -> Iterator[TwinFinding]:
     for path in sorted(ours.keys() | theirs.keys()):
         one, other = ours.get(path), theirs.get(path)
         if one is None or other is None or not one.is_same(other):
-            yield Finding(
+            yield TwinFinding(
                 version=version,
-                what=Difference.ROWS,
+                what=DifferenceKind.ROWS,
                 file=path,
                 delta=str(one or "no such file"),
                 iceberg=str(other or "no such file"),
             )
 
 
-def _unreadable(snapshot: Snapshot, *, delta: str = "", iceberg: str = "") -> Finding:
-    return Finding(
-        version=snapshot.version, what=Difference.UNREADABLE, delta=delta, iceberg=iceberg
+def _unreadable(snapshot: Snapshot, *, delta: str = "", iceberg: str = "") -> TwinFinding:
+    return TwinFinding(
+        version=snapshot.version, what=DifferenceKind.UNREADABLE, delta=delta, iceberg=iceberg
     )
 
 

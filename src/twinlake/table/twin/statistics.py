@@ -12,7 +12,7 @@ import math
 from decimal import Decimal as Number
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.iceberg.format.bound import decode_bound
+from twinlake.iceberg.format import decode_bound
 from twinlake.schema import (
     BYTE,
     DATE,
@@ -26,18 +26,18 @@ from twinlake.schema import (
     TIMESTAMP_NTZ,
     Decimal,
 )
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.report import DifferenceKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from twinlake.iceberg.format.schema import Leaf
+    from twinlake.iceberg.format import Leaf
     from twinlake.schema import DataType
     from twinlake.table.twin.iceberg_side import IcebergFile
 
 __all__ = ["Remark", "compare_statistics", "read_statistics"]
 
-Remark = tuple[Difference, str, str, str]
+Remark = tuple[DifferenceKind, str, str, str]
 """What differs, the column, what Delta says, what Iceberg says."""
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -78,14 +78,14 @@ def _counts(stats: Mapping[str, Any], file: IcebergFile, leaf: Leaf, name: str) 
         said = None
     elif stats.get("tightBounds") is False and said not in (0, stats.get("numRecords")):
         # Rows were hidden since, and how many nulls are left is not known. An entry from before
-        # may still tell those of all rows.
+        # may still be those of all rows.
         said = said if found == said else None
     if found != said:
-        yield Difference.STATISTICS, name, _told("nulls", said), _told("nulls", found)
+        yield DifferenceKind.STATISTICS, name, _told("nulls", said), _told("nulls", found)
     values = file.value_counts.get(leaf.id)
     if values is not None and values != file.record_count:
         yield (
-            Difference.STATISTICS,
+            DifferenceKind.STATISTICS,
             name,
             _told("values", stats.get("numRecords")),
             _told("values", values),
@@ -99,21 +99,21 @@ def _bound(
     wanted = _outer(said, leaf.type) if upper else said
     if data is None:
         if wanted is not None:
-            yield Difference.BOUND_DIFFERS, name, _told(side, said), _told(side, None)
+            yield DifferenceKind.BOUND_DIFFERS, name, _told(side, said), _told(side, None)
         return
     try:
         found = decode_bound(data, leaf.type)
     except ValueError as error:
-        yield Difference.BOUND_LOSES_ROWS, name, _told(side, said), f"{side} {error}"
+        yield DifferenceKind.BOUND_LOSES_ROWS, name, _told(side, said), f"{side} {error}"
         return
     if wanted is None:
-        # A promise that nothing stands behind: readers would skip files by it all the same.
-        yield Difference.BOUND_LOSES_ROWS, name, _told(side, None), _told(side, found)
+        # Wrong statistics: readers skip files by them all the same.
+        yield DifferenceKind.BOUND_LOSES_ROWS, name, _told(side, None), _told(side, found)
     elif not (found >= wanted if upper else found <= wanted):
         # Said this way round because it holds for what is not a number, too.
-        yield Difference.BOUND_LOSES_ROWS, name, _told(side, said), _told(side, found)
+        yield DifferenceKind.BOUND_LOSES_ROWS, name, _told(side, said), _told(side, found)
     elif found != wanted and not _is_rounded(found, wanted, leaf.type):
-        yield Difference.BOUND_DIFFERS, name, _told(side, said), _told(side, found)
+        yield DifferenceKind.BOUND_DIFFERS, name, _told(side, said), _told(side, found)
 
 
 def _outer(said: Any, kind: DataType) -> Any:

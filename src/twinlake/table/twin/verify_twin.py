@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from twinlake.errors import TwinlakeError
-from twinlake.iceberg.catalogs.file_io import pyiceberg_properties
-from twinlake.iceberg.derive.snapshot_id import recorded_id, snapshot_id, version_of
+from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.iceberg.catalogs import pyiceberg_properties
+from twinlake.iceberg.derive import recorded_id, snapshot_id, version_of
 from twinlake.log import load_snapshot, read_checksum, verify_checksum
 from twinlake.runtime import engine_for
-from twinlake.table.twin.iceberg_side import IcebergSide
-from twinlake.table.twin.report import Difference, Finding, TwinReport
+from twinlake.table.twin.report import DifferenceKind, TwinFinding, TwinReport
 from twinlake.table.twin.row_check import RowCheck, SnapshotRows
 from twinlake.table.twin.version_check import VersionCheck
 
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.log import Snapshot
-    from twinlake.table.table import Table
-    from twinlake.table.twin.iceberg_side import IcebergVersion
+    from twinlake.table.twin.iceberg_side import IcebergSide, IcebergVersion
+    from twinlake.table.view import TableView
 
 __all__ = ["verify_twin"]
 
 
 def verify_twin(
-    table: Table,
+    table: TableView,
     rows: bool = False,
     spark: Any = None,
     *,
@@ -43,14 +42,14 @@ def verify_twin(
     ``rows`` reads all rows on both sides and compares their content hashes, file by file, and what
     the formats say that readers make of each file. With ``spark`` the rows of the Delta side are
     read by Spark, and those of the Iceberg side by Iceberg Spark if the session has it; else by
-    PyIceberg. ``properties`` go to PyIceberg's file access, which is told of S3 what the table was
+    PyIceberg. ``properties`` go to PyIceberg's file access, which gets of S3 what the table was
     opened with.
     """
     engine = engine_for(spark)
     executor = table.runtime.executor if engine is None else engine.executor
     store = table.snapshot.store
     location = unquote(store.url)
-    side = IcebergSide(location, {**pyiceberg_properties(store), **(properties or {})})
+    side = _iceberg_side(location, {**pyiceberg_properties(store), **(properties or {})})
     run = _Run(table.snapshot, side, location)
     run.check_lag()
     for version, iceberg in run.versions():
@@ -72,6 +71,19 @@ def verify_twin(
     )
 
 
+def _iceberg_side(location: str, properties: Mapping[str, str]) -> IcebergSide:
+    try:
+        from twinlake.table.twin.iceberg_side import IcebergSide
+    except ImportError as error:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            "Cannot verify the table: PyIceberg is not installed.",
+            why="PyIceberg reads the Iceberg side",
+            fix="Run `pip install 'twinlake[catalogs]'`.",
+        ) from error
+    return IcebergSide(location, properties)
+
+
 @dataclass
 class _Run:
     """One comparison as it goes on."""
@@ -81,13 +93,13 @@ class _Run:
     location: str
     checked: list[int] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
-    findings: dict[tuple[str, ...], Finding] = field(default_factory=dict)
+    findings: dict[tuple[str, ...], TwinFinding] = field(default_factory=dict)
     _with_rows: list[SnapshotRows] = field(default_factory=list)
     _owners: dict[int, int] = field(default_factory=dict)
     """The version that recorded an id first, by the id."""
 
-    def report(self, findings: Iterable[Finding]) -> None:
-        """Keep what is new: what stays wrong from version to version is told once."""
+    def report(self, findings: Iterable[TwinFinding]) -> None:
+        """Keep what is new: what stays wrong from version to version is reported once."""
         for finding in findings:
             self.findings.setdefault(finding.key, finding)
 
@@ -95,9 +107,9 @@ class _Run:
         """Both have to be at the same version."""
         ours, theirs = self.snapshot.version, self.side.version
         if ours != theirs:
-            found = Finding(
+            found = TwinFinding(
                 version=ours,
-                what=Difference.BEHIND,
+                what=DifferenceKind.BEHIND,
                 delta=f"version {ours}",
                 iceberg=f"version {theirs}",
             )
@@ -114,7 +126,7 @@ class _Run:
             if version in stated:
                 current = self._read(version, stated[version])
                 is_readable = current is not None
-            # Versions without a snapshot of their own show the one before: told once is enough.
+            # Versions without a snapshot of their own show the one before: one report is enough.
             if is_readable:
                 yield version, current
 
@@ -155,7 +167,7 @@ class _Run:
         """Compare the rows of every version that has a snapshot.
 
         The newest comes first: it has most of the files, so that an engine that reads whole
-        versions reads few of the others. What is found is told at the oldest version that has it.
+        versions reads few of the others. A finding names the oldest version that has it.
         """
         for one in reversed(self._with_rows):
             try:
@@ -174,9 +186,9 @@ class _Run:
             recorded = None
         wanted = snapshot_id(table, delta.version) if recorded is None else recorded
         if iceberg.snapshot_id != wanted:
-            found = Finding(
+            found = TwinFinding(
                 version=delta.version,
-                what=Difference.SNAPSHOT,
+                what=DifferenceKind.SNAPSHOT,
                 delta=f"snapshot {wanted}",
                 iceberg=f"snapshot {iceberg.snapshot_id}",
             )
@@ -187,10 +199,10 @@ class _Run:
         for version, snapshot in self.side.snapshots():
             decoded = version_of(self.snapshot.metadata.id, snapshot.snapshot_id)
             if version is None or (decoded is not None and decoded != version) or version in found:
-                told = "no version" if version is None else f"version {version}"
+                stated = "no version" if version is None else f"version {version}"
                 self._report_snapshot(
                     "no version" if decoded is None else f"version {decoded}",
-                    f"snapshot {snapshot.snapshot_id} states {told}",
+                    f"snapshot {snapshot.snapshot_id} states {stated}",
                 )
             if version is not None:
                 found[version] = snapshot
@@ -210,8 +222,8 @@ class _Run:
             )
 
     def _report_snapshot(self, delta: str, iceberg: str) -> None:
-        found = Finding(
-            version=self.side.version, what=Difference.SNAPSHOT, delta=delta, iceberg=iceberg
+        found = TwinFinding(
+            version=self.side.version, what=DifferenceKind.SNAPSHOT, delta=delta, iceberg=iceberg
         )
         self.report([found])
 
@@ -228,14 +240,16 @@ class _Run:
         return self.snapshot if is_newest else load_snapshot(self.snapshot.store, version)
 
     def _unreadable(self, version: int, *, delta: str = "", iceberg: str = "") -> None:
-        found = Finding(version=version, what=Difference.UNREADABLE, delta=delta, iceberg=iceberg)
+        found = TwinFinding(
+            version=version, what=DifferenceKind.UNREADABLE, delta=delta, iceberg=iceberg
+        )
         self.report([found])
 
 
-def _checksum_findings(delta: Snapshot) -> Iterable[Finding]:
+def _checksum_findings(delta: Snapshot) -> Iterable[TwinFinding]:
     """In what the checksum file of a version, where it has one, contradicts its log."""
     checksum = read_checksum(delta.store, delta.version)
     if checksum is None:
         return
     for one in verify_checksum(delta, checksum):
-        yield Finding(version=delta.version, what=Difference.CHECKSUM, delta=str(one))
+        yield TwinFinding(version=delta.version, what=DifferenceKind.CHECKSUM, delta=str(one))

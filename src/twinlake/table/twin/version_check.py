@@ -6,10 +6,8 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.iceberg.derive.table_layout import file_location
-from twinlake.iceberg.format.bound import decode_bound
-from twinlake.iceberg.format.schema import leaves
-from twinlake.iceberg.format.single_value import plain_value
+from twinlake.iceberg.derive import file_location
+from twinlake.iceberg.format import decode_bound, leaves, plain_value
 from twinlake.protocol import partition_zone
 from twinlake.schema import (
     Array,
@@ -22,9 +20,13 @@ from twinlake.schema import (
     physical_name,
 )
 from twinlake.table.twin.canonical_locations import locations_listed_twice
-from twinlake.table.twin.format_3 import compare_lineage, compare_next_row_id, compare_vectors
-from twinlake.table.twin.report import Difference, Finding
+from twinlake.table.twin.report import DifferenceKind, TwinFinding
 from twinlake.table.twin.statistics import compare_statistics, read_statistics
+from twinlake.table.twin.vectors_and_lineage import (
+    compare_lineage,
+    compare_next_row_id,
+    compare_vectors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,22 +60,22 @@ class VersionCheck:
         self.adds: dict[str, AddFile] = {}
         self._respelled: dict[str, list[str]] = {}
         for add in delta.adds():
-            place = file_location(location, add.path)
-            if (known := self.adds.setdefault(place, add)) is not add:
-                self._respelled.setdefault(place, [known.path]).append(add.path)
+            location_of_file = file_location(location, add.path)
+            if (known := self.adds.setdefault(location_of_file, add)) is not add:
+                self._respelled.setdefault(location_of_file, [known.path]).append(add.path)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[TwinFinding]:
         """Everything that differs."""
         for path, spellings in self._respelled.items():
-            yield self._finding(Difference.FILE_TWICE, path, delta=" and ".join(spellings))
+            yield self._finding(DifferenceKind.FILE_TWICE, path, delta=" and ".join(spellings))
         listed = [f for m in self._manifests for f in m.files]
         files = {file.path: file for file in listed}
         for path, count in locations_listed_twice(file.path for file in listed).items():
-            yield self._finding(Difference.FILE_TWICE, path, iceberg=f"{count} times")
+            yield self._finding(DifferenceKind.FILE_TWICE, path, iceberg=f"{count} times")
         for path in sorted(self.adds.keys() - files.keys()):
-            yield self._finding(Difference.FILE_MISSING, path)
+            yield self._finding(DifferenceKind.FILE_MISSING, path)
         for path in sorted(files.keys() - self.adds.keys()):
-            yield self._finding(Difference.FILE_EXTRA, path)
+            yield self._finding(DifferenceKind.FILE_EXTRA, path)
         columns = tuple(leaves(self._delta.schema))
         for path in sorted(files.keys() & self.adds.keys()):
             yield from self._file(self.adds[path], files[path], columns)
@@ -84,7 +86,7 @@ class VersionCheck:
         for manifest in self._manifests:
             yield from self._manifest(manifest)
 
-    def schema_findings(self, schema: Any) -> Iterator[Finding]:
+    def schema_findings(self, schema: Any) -> Iterator[TwinFinding]:
         """How a schema of PyIceberg's differs from that of the Delta version."""
         said: dict[int | None, _Column] = dict(_columns(self._delta.schema))
         found: dict[int | None, _Column] = {
@@ -94,13 +96,13 @@ class VersionCheck:
         for number in sorted(said.keys() | found.keys(), key=str):
             if said.get(number) != found.get(number):
                 yield self._finding(
-                    Difference.SCHEMA,
+                    DifferenceKind.SCHEMA,
                     column=f"id {number}",
                     delta=_spelled(said.get(number)),
                     iceberg=_spelled(found.get(number)),
                 )
 
-    def metadata_findings(self, metadata: Any) -> Iterator[Finding]:
+    def metadata_findings(self, metadata: Any) -> Iterator[TwinFinding]:
         """How PyIceberg's metadata of the newest version differ from those of the Delta version."""
         remarks = compare_next_row_id(
             self._delta, getattr(metadata, "next_row_id", None), metadata.format_version
@@ -118,14 +120,14 @@ class VersionCheck:
 
     def _finding(
         self,
-        what: Difference,
+        what: DifferenceKind,
         file: str = "",
         *,
         column: str = "",
         delta: Any = "",
         iceberg: Any = "",
-    ) -> Finding:
-        return Finding(
+    ) -> TwinFinding:
+        return TwinFinding(
             version=self._delta.version,
             what=what,
             file=file,
@@ -134,19 +136,22 @@ class VersionCheck:
             iceberg=str(iceberg),
         )
 
-    def _file(self, add: AddFile, file: IcebergFile, columns: Any) -> Iterator[Finding]:
+    def _file(self, add: AddFile, file: IcebergFile, columns: Any) -> Iterator[TwinFinding]:
         stats = read_statistics(add.stats)
         count = stats.get("numRecords")
         if file.record_count != count:
             yield self._finding(
-                Difference.COUNT,
+                DifferenceKind.COUNT,
                 file.path,
                 delta=f"{count} rows",
                 iceberg=f"{file.record_count} rows",
             )
         if file.size != add.size:
             yield self._finding(
-                Difference.SIZE, file.path, delta=f"{add.size} bytes", iceberg=f"{file.size} bytes"
+                DifferenceKind.SIZE,
+                file.path,
+                delta=f"{add.size} bytes",
+                iceberg=f"{file.size} bytes",
             )
         for name in self._delta.metadata.partition_columns:
             yield from self._partition(name, add, file)
@@ -157,7 +162,7 @@ class VersionCheck:
         for what, column, delta, iceberg in remarks:
             yield self._finding(what, file.path, column=column, delta=delta, iceberg=iceberg)
 
-    def _partition(self, name: str, add: AddFile, file: IcebergFile) -> Iterator[Finding]:
+    def _partition(self, name: str, add: AddFile, file: IcebergFile) -> Iterator[TwinFinding]:
         column = self._delta.schema.get(name)
         if column is None:
             return
@@ -168,10 +173,14 @@ class VersionCheck:
         found = file.partition.get(source, "no value") if source is not None else "no value"
         if not _same(said, found):
             yield self._finding(
-                Difference.PARTITION, file.path, column=name, delta=repr(said), iceberg=repr(found)
+                DifferenceKind.PARTITION,
+                file.path,
+                column=name,
+                delta=repr(said),
+                iceberg=repr(found),
             )
 
-    def _totals(self, listed: list[IcebergFile]) -> Iterator[Finding]:
+    def _totals(self, listed: list[IcebergFile]) -> Iterator[TwinFinding]:
         if self._iceberg is None:
             return
         hidden = sum(one.record_count for manifest in self._manifests for one in manifest.vectors)
@@ -185,10 +194,10 @@ class VersionCheck:
             stated = self._iceberg.totals.get(name)
             if stated is not None and count is not None and stated != str(count):
                 yield self._finding(
-                    Difference.COUNT, delta=f"{name} {count}", iceberg=f"{name} {stated}"
+                    DifferenceKind.COUNT, delta=f"{name} {count}", iceberg=f"{name} {stated}"
                 )
 
-    def _manifest(self, manifest: IcebergManifest) -> Iterator[Finding]:
+    def _manifest(self, manifest: IcebergManifest) -> Iterator[TwinFinding]:
         rows = sum(file.record_count for file in manifest.files)
         for what, stated, count in (
             ("files", manifest.stated_files, len(manifest.files)),
@@ -196,7 +205,7 @@ class VersionCheck:
         ):
             if stated is not None and stated != count:
                 yield self._finding(
-                    Difference.COUNT,
+                    DifferenceKind.COUNT,
                     manifest.path,
                     delta=f"{count} {what}",
                     iceberg=f"{stated} {what} by the manifest list",
@@ -208,7 +217,7 @@ class VersionCheck:
             lost = _outside(manifest, source, column.type)
             if lost:
                 yield self._finding(
-                    Difference.BOUND_LOSES_ROWS,
+                    DifferenceKind.BOUND_LOSES_ROWS,
                     manifest.path,
                     column=column.name,
                     delta=f"partition {lost}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import find_row_tracking
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.report import DifferenceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ def _vector(vector: IcebergVector, file: IcebergFile | None) -> Iterator[Remark]
 
 
 def _deletes(delta: str, iceberg: str) -> Remark:
-    return Difference.DELETES, "", delta, iceberg
+    return DifferenceKind.DELETES, "", delta, iceberg
 
 
 def _rows(count: int | None) -> str:
@@ -76,7 +76,7 @@ def compare_lineage(add: AddFile, file: IcebergFile, format_version: int) -> Ite
     ):
         # Delta may not say the version; then it is the one of the snapshot.
         if said != found and (said is not None or name == "first_row_id"):
-            yield Difference.LINEAGE, "", f"{name} {said}", f"{name} {found}"
+            yield DifferenceKind.LINEAGE, "", f"{name} {said}", f"{name} {found}"
 
 
 def compare_next_row_id(
@@ -88,4 +88,4 @@ def compare_next_row_id(
     tracking = find_row_tracking(delta.domains.values())
     if tracking is not None and next_row_id != tracking.high_water_mark + 1:
         wanted = tracking.high_water_mark + 1
-        yield Difference.LINEAGE, "", f"next-row-id {wanted}", f"next-row-id {next_row_id}"
+        yield DifferenceKind.LINEAGE, "", f"next-row-id {wanted}", f"next-row-id {next_row_id}"

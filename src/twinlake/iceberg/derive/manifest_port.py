@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from twinlake.actions import DeletionVectorDescriptor
-    from twinlake.iceberg.format.manifest import DataFile, Entry, PathHashes
+    from twinlake.iceberg.format.manifest import DataFile, ManifestEntry, PathHashes
     from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.partition_spec import PartitionSpec
 
@@ -16,7 +16,7 @@ __all__ = ["Manifests"]
 
 
 class Manifests(Protocol):
-    """Entries and paths of the manifests of a table, and a place for new ones."""
+    """Entries and paths of the manifests of a table, and a store for new ones."""
 
     written: set[str]
     """Where files were written."""
@@ -33,7 +33,7 @@ class Manifests(Protocol):
         """The hashes of the paths that are live in a manifest."""
         ...
 
-    def entries(self, row: ManifestFile) -> Sequence[Entry]:
+    def entries(self, row: ManifestFile) -> Sequence[ManifestEntry]:
         """The entries of a manifest."""
         ...
 
@@ -53,7 +53,9 @@ class Manifests(Protocol):
         """Write a file; returns its location."""
         ...
 
-    def remember(self, row: ManifestFile, entries: Sequence[Entry], spec: PartitionSpec) -> None:
+    def remember(
+        self, row: ManifestFile, entries: Sequence[ManifestEntry], spec: PartitionSpec
+    ) -> None:
         """Keep the entries of a manifest that was just written."""
         ...
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.table.twin.file_rows import FileRows
+from twinlake.table.twin.data_file_reader import DataFileReader
 from twinlake.table.twin.format_semantics import CharColumns
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from twinlake.schema import ColumnPath
     from twinlake.storage import Store
 
-__all__ = ["Content", "DeltaContent", "IcebergContent", "content_of"]
+__all__ = ["ContentHash", "DeltaFileHash", "IcebergFileHash", "hash_python_rows"]
 
 _BITS: Final = 1 << 128
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ContentHash:
     """The rows of a file in sum, or why they could not be read."""
 
     rows: int = 0
@@ -38,7 +38,7 @@ class Content:
     unpadded: tuple[ColumnPath, ...] = ()
     """The CHAR columns with values that Delta readers fill up; known on the Delta side alone."""
 
-    def is_same(self, other: Content) -> bool:
+    def is_same(self, other: ContentHash) -> bool:
         """Whether the rows could be read, and are those of the other."""
         both = (self, other)
         return not any(one.problem for one in both) and len({(o.rows, o.hash) for o in both}) == 1
@@ -48,35 +48,35 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaContent:
+class DeltaFileHash:
     """Reads a file as the Delta side says."""
 
     store: Store
 
-    def __call__(self, item: tuple[Metadata, AddFile]) -> Content:
+    def __call__(self, item: tuple[Metadata, AddFile]) -> ContentHash:
         """The content of a file under the metadata of a version."""
         metadata, add = item
         try:
             chars = CharColumns.of(metadata)
-            rows = FileRows(self.store, metadata).rows(add)
+            rows = DataFileReader(self.store, metadata).rows(add)
             if not chars.lengths:
-                return content_of(rows)
+                return hash_python_rows(rows)
             short: dict[ColumnPath, None] = {}
-            found = content_of(_watched(rows, chars, short))
+            found = hash_python_rows(_watched(rows, chars, short))
             return replace(found, unpadded=tuple(short))
         except Exception as error:
             # Damage may show as anything; the report has to go on to the other files.
-            return Content(problem=f"{type(error).__name__}: {error}")
+            return ContentHash(problem=f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergContent:
+class IcebergFileHash:
     """Reads a file as PyIceberg does."""
 
     metadata: Any
     io: Any
 
-    def __call__(self, item: tuple[Any, Any]) -> Content:
+    def __call__(self, item: tuple[Any, Any]) -> ContentHash:
         """The content that a scan task of PyIceberg's gives under a schema."""
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.io.pyarrow import ArrowScan
@@ -84,9 +84,9 @@ class IcebergContent:
         schema, task = item
         try:
             scan = ArrowScan(self.metadata, self.io, schema, AlwaysTrue())
-            return content_of(scan.to_table([task]).to_pylist())
+            return hash_python_rows(scan.to_table([task]).to_pylist())
         except Exception as error:
-            return Content(problem=f"{type(error).__name__}: {error}")
+            return ContentHash(problem=f"{type(error).__name__}: {error}")
 
 
 def _watched(
@@ -98,14 +98,14 @@ def _watched(
         yield row
 
 
-def content_of(rows: Iterable[Any]) -> Content:
+def hash_python_rows(rows: Iterable[Any]) -> ContentHash:
     """The content of rows, which are dictionaries by column."""
     count = total = 0
     for row in rows:
         count += 1
         text = repr(_plain(row)).encode("utf-8", "surrogatepass")
         total += int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
-    return Content(count, total % _BITS)
+    return ContentHash(count, total % _BITS)
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_ENTRIES", "RawEntries", "RawSpan"]
 
 #: A quote within a string is escaped. So this stands between two objects of a list and, as long as
-#: these hold no lists of objects themselves, in one other place: where a string ends with ``},{``.
+#: these hold no lists of objects themselves, in one other case: where a string ends with ``},{``.
 _BETWEEN: Final = b'},{"'
 #: What follows the quote there. The first key of an entry starts with none of these.
 _AFTER_STRING: Final = b",:}]"
@@ -60,14 +60,14 @@ class RawSpan:
         return self.data.find(text, self.start, self.end) >= 0
 
     def _after(self, at: int) -> int:
-        """Where an object ends that starts at some place."""
+        """Where an object ends that starts at an offset."""
         before = self.data.find(_BETWEEN, at, self.end)
         while before >= 0 and self._ends_string(before):
             before = self.data.find(_BETWEEN, before + 1, self.end)
         return self.end if before < 0 else before + 1
 
     def _ends_string(self, at: int) -> bool:
-        """Whether what looks like the place between two objects is the end of a string."""
+        """Whether what looks like the gap between two objects is the end of a string."""
         return self.data[at + len(_BETWEEN)] in _AFTER_STRING
 
 
@@ -108,10 +108,10 @@ class RawEntries:
 
     def without_first(self, count: int) -> RawEntries:
         """The list that is left when so many objects are taken from the front."""
-        for place, stretch in enumerate(self.stretches):
+        for index, stretch in enumerate(self.stretches):
             left, count = stretch.without_first(count)
             if left is not None:
-                return RawEntries((left, *self.stretches[place + 1 :]))
+                return RawEntries((left, *self.stretches[index + 1 :]))
         return NO_ENTRIES
 
     def holds(self, text: bytes) -> bool:
@@ -120,8 +120,8 @@ class RawEntries:
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """What stands between the brackets of the list."""
-        for place, stretch in enumerate(self.stretches):
-            if place:
+        for index, stretch in enumerate(self.stretches):
+            if index:
                 yield b","
             yield memoryview(stretch.data)[stretch.start : stretch.end]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.schema import DataType, StructField
     from twinlake.storage import Store
 
-__all__ = ["FileRows"]
+__all__ = ["DataFileReader"]
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class FileRows:
+class DataFileReader:
     """Reads the files of a table at one version, by the metadata of that version."""
 
     store: Store
@@ -53,8 +53,8 @@ class FileRows:
             values = self._partition(add)
             start = 0
             for batch in file.iter_batches(use_threads=False):
-                for place, row in enumerate(batch.to_pylist(maps_as_pydicts=None), start):
-                    if place not in hidden:
+                for position, row in enumerate(batch.to_pylist(maps_as_pydicts=None), start):
+                    if position not in hidden:
                         yield {**read(row), **values}
                 start += batch.num_rows
 
@@ -69,7 +69,7 @@ class FileRows:
         return pq.ParquetFile(pa.BufferReader(store.read(key)))
 
     def _hidden(self, add: AddFile) -> Any:
-        from twinlake.log.deletion_vectors import read_dv
+        from twinlake.log import read_dv
 
         return () if add.deletion_vector is None else read_dv(self.store, add.deletion_vector)
 
@@ -91,9 +91,9 @@ def _struct(wanted: Struct, found: Sequence[pa.Field], mode: ColumnMappingMode) 
     """A function that makes a value of the table's struct from one of the file's."""
     members = []
     for column in wanted:
-        place = _place(column, found, mode)
-        own = None if place is None else _reader(column.type, found[place].type, mode)
-        members.append((column.name, None if place is None else found[place].name, own))
+        index = _index_of(column, found, mode)
+        own = None if index is None else _reader(column.type, found[index].type, mode)
+        members.append((column.name, None if index is None else found[index].name, own))
 
     def read(value: Row | None) -> Row | None:
         if value is None:
@@ -106,7 +106,9 @@ def _struct(wanted: Struct, found: Sequence[pa.Field], mode: ColumnMappingMode) 
     return read
 
 
-def _place(column: StructField, found: Sequence[pa.Field], mode: ColumnMappingMode) -> int | None:
+def _index_of(
+    column: StructField, found: Sequence[pa.Field], mode: ColumnMappingMode
+) -> int | None:
     if mode is ColumnMappingMode.ID:
         wanted = str(field_id(column)).encode()
         ids = [(field.metadata or {}).get(_FIELD_ID) for field in found]

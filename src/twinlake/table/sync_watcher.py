@@ -1,6 +1,6 @@
-"""Keeping the Iceberg metadata of tables up, whoever writes them.
+"""Syncs the Iceberg metadata of tables after commits of any writer, by polling.
 
-A look at a table that did not change asks the store for one object: the next commit.
+A poll of a table that did not change asks the store for one object: the next commit.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from twinlake.iceberg import SyncResult
     from twinlake.table.table import Table
 
-__all__ = ["Watched"]
+__all__ = ["TableWatcher"]
 
 #: So often a table is opened even without a next commit: it may have been replaced by another.
-_WHOLE_LOOK: Final = 100
+_FULL_POLL: Final = 100
 _LONGEST_PAUSE: Final = 32
 
 
-class Watched:
-    """One table to keep up with, from look to look."""
+class TableWatcher:
+    """Syncs one table, from poll to poll."""
 
     def __init__(self, open_table: Callable[[], Table], spark: Any = None) -> None:
         self._open = open_table
         self._spark = spark
         self._table: Table | None = None
-        self._looks = 0
+        self._polls = 0
         self._failures = 0
         self._pause = 0
 
@@ -38,10 +38,10 @@ class Watched:
         """The table as the last conversion saw it; None before, and after a failure."""
         return self._table
 
-    def look(self) -> SyncResult | None:
-        """Convert what came since the last look; None if nothing did.
+    def poll(self) -> SyncResult | None:
+        """Convert what came since the last poll; None if nothing did.
 
-        After a failure looks are left out, more of them the more fail in a row.
+        After a failure polls are left out, more of them the more fail in a row.
         """
         if self._pause:
             self._pause -= 1
@@ -59,8 +59,8 @@ class Watched:
         return done
 
     def _may_be_new(self, table: Table) -> bool:
-        self._looks += 1
-        if self._looks % _WHOLE_LOOK == 0:
+        self._polls += 1
+        if self._polls % _FULL_POLL == 0:
             return True
         return table.snapshot.store.head(commit_key(table.version + 1)) is not None
 

@@ -19,9 +19,9 @@ from twinlake.iceberg.derive.metadata_update import moment_of, next_metadata, ne
 from twinlake.iceberg.derive.operation import FileChanges, snapshot_summary
 from twinlake.iceberg.derive.snapshot_delta import SnapshotDelta
 from twinlake.iceberg.format.manifest import (
-    Content,
+    EntryStatus,
+    ManifestContent,
     ManifestHeader,
-    Status,
     content_name,
     path_hash,
     write_manifest,
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from twinlake.actions import AddFile
-    from twinlake.iceberg.derive.manifests import Manifests
-    from twinlake.iceberg.derive.table_layout import Commit
-    from twinlake.iceberg.format.manifest import Entry
+    from twinlake.iceberg.derive.manifest_port import Manifests
+    from twinlake.iceberg.derive.table_layout import DeltaCommit
+    from twinlake.iceberg.format.manifest import ManifestEntry
     from twinlake.iceberg.format.manifest_list import ManifestFile
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.runtime import Executor
 
-__all__ = ["Conversion", "MissingFile"]
+__all__ = ["MissingFile", "SnapshotProducer"]
 
 #: Entries of a full manifest; about as many as fit into the 8 MB that Iceberg aims at.
 _FULL: Final = 8192
@@ -53,14 +53,14 @@ class MissingFile(Exception):
     """A commit removes a file that no manifest lists: the metadata has to be rebuilt."""
 
 
-class Conversion:
+class SnapshotProducer:
     """Converts commits one after another, from the state of the version before them.
 
     Files are written as they are made: nothing points to them until the metadata does.
     """
 
     def __init__(self, state: IcebergState | None, manifests: Manifests) -> None:
-        self._face = state
+        self._state = state
         self._manifests = manifests
         # A state that was begun here knows all files there are: what it lacks was never there.
         self._knows_all = state is None
@@ -68,24 +68,24 @@ class Conversion:
     @property
     def state(self) -> IcebergState | None:
         """The state after the last commit that was applied."""
-        return self._face
+        return self._state
 
-    def apply(self, commit: Commit) -> None:
+    def apply(self, commit: DeltaCommit) -> None:
         """Convert one commit."""
-        before = self._face
+        before = self._state
         rows = before.rows if before is not None else ()
         old = before.metadata if before is not None else None
         snapshot = None
         delta = SnapshotDelta(commit, rows, self._manifests)
         if delta.changes_table:
-            # A manifest of which nothing is left tells of a removal that is over.
+            # A manifest of which nothing is left records a removal that is over.
             kept = [row for row in rows if row.live_files]
             kept = self._merge(delta, self._take_out(delta, kept))
             rows = (*self.added(delta), *kept)
             snapshot = self._snapshot(delta, rows, old)
-        self._face = IcebergState(metadata=next_metadata(commit, old, snapshot), rows=rows)
+        self._state = IcebergState(metadata=next_metadata(commit, old, snapshot), rows=rows)
 
-    def begin(self, commit: Commit, adds: Iterable[AddFile], executor: Executor) -> None:
+    def begin(self, commit: DeltaCommit, adds: Iterable[AddFile], executor: Executor) -> None:
         """Start the metadata with a version as if all its files had come in with it."""
         own = SnapshotDelta(commit, (), self._manifests)
         self._manifests.learn(commit.layout.spec)
@@ -96,7 +96,7 @@ class Conversion:
             own.absorb(part.counts, part.partitions)
             self._manifests.written |= part.written
         snapshot = self._snapshot(own, rows, None) if rows else None
-        self._face = IcebergState(metadata=next_metadata(commit, None, snapshot), rows=tuple(rows))
+        self._state = IcebergState(metadata=next_metadata(commit, None, snapshot), rows=tuple(rows))
 
     def added(self, delta: SnapshotDelta) -> list[ManifestFile]:
         """The manifests of what comes in."""
@@ -105,8 +105,11 @@ class Conversion:
             lambda data: self._keep(delta.commit.version, "dv", data, "puffin"),
         )
         return [
-            *(self._write(chunk, delta, Content.DATA) for chunk in _chunks(delta.entries())),
-            *(self._write(chunk, delta, Content.DELETES) for chunk in _chunks(vectors)),
+            *(
+                self._write(chunk, delta, ManifestContent.DATA)
+                for chunk in _chunks(delta.entries())
+            ),
+            *(self._write(chunk, delta, ManifestContent.DELETES) for chunk in _chunks(vectors)),
         ]
 
     def _snapshot(
@@ -142,11 +145,13 @@ class Conversion:
         )
 
     def _take_out(self, delta: SnapshotDelta, rows: list[ManifestFile]) -> list[ManifestFile]:
-        """The rows without what goes; each manifest that holds some of it is written again."""
+        """The rows without what goes; each manifest that holds some of it is rewritten."""
         gone = {content: set(paths) for content, paths in delta.gone.items()}
         hashes = {
-            Content.DATA: {path_hash(p) for p in (*gone[Content.DATA], *delta.restated)},
-            Content.DELETES: {path_hash(p) for p in gone[Content.DELETES]},
+            ManifestContent.DATA: {
+                path_hash(p) for p in (*gone[ManifestContent.DATA], *delta.restated)
+            },
+            ManifestContent.DELETES: {path_hash(p) for p in gone[ManifestContent.DELETES]},
         }
         left = []
         for row in rows:
@@ -156,7 +161,7 @@ class Conversion:
                 continue
             entries = []
             for entry in self._manifests.entries(row):
-                if entry.status is Status.DELETED:
+                if entry.status is EntryStatus.DELETED:
                     continue
                 if entry.file.key in gone[row.content]:
                     gone[row.content].discard(entry.file.key)
@@ -174,12 +179,12 @@ class Conversion:
     def _merge(self, delta: SnapshotDelta, rows: list[ManifestFile]) -> list[ManifestFile]:
         """Put small manifests of about one size together, so that their number stays low.
 
-        An entry moves up a tier each time, so it is written again a few times in its life however
+        An entry moves up a tier each time, so it is rewritten a few times in its life however
         long the table lives.
         """
-        tiers: dict[tuple[int, Content, int], list[ManifestFile]] = {}
+        tiers: dict[tuple[int, ManifestContent, int], list[ManifestFile]] = {}
         for row in rows:
-            # What this very snapshot rewrote tells of its removals and has to stay.
+            # What this very snapshot rewrote records its removals and has to stay.
             if row.live_files < _FULL and row.snapshot_id != delta.snapshot_id:
                 tier = row.live_files.bit_length() // _TIER_BITS
                 tiers.setdefault((row.spec_id, row.content, tier), []).append(row)
@@ -190,7 +195,7 @@ class Conversion:
                 entry.carried(row.sequence_number)
                 for row in reversed(small)
                 for entry in self._manifests.entries(row)
-                if entry.status is not Status.DELETED
+                if entry.status is not EntryStatus.DELETED
             ]
             merged = [
                 self._write(chunk, delta, small[0].content, small[0]) for chunk in _chunks(entries)
@@ -201,9 +206,9 @@ class Conversion:
 
     def _write(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[ManifestEntry],
         delta: SnapshotDelta,
-        content: Content,
+        content: ManifestContent,
         like: ManifestFile | None = None,
     ) -> ManifestFile:
         layout, version = delta.commit.layout, delta.commit.version
@@ -216,7 +221,7 @@ class Conversion:
             format_version=layout.format_version,
         )
         data = write_manifest(entries, header)
-        first, _ = _row_ids(delta.commit, self._face.metadata if self._face else None)
+        first, _ = _row_ids(delta.commit, self._state.metadata if self._state else None)
         row = manifest_file(
             entries,
             header,
@@ -224,7 +229,7 @@ class Conversion:
             length=len(data),
             sequence_number=version,
             snapshot_id=delta.snapshot_id,
-            first_row_id=first if content is Content.DATA else None,
+            first_row_id=first if content is ManifestContent.DATA else None,
         )
         self._manifests.remember(row, entries, header.spec)
         return row
@@ -248,14 +253,14 @@ class _Part:
 class _WriteFiles:
     """A value and no closure, so that an executor may send it to another process."""
 
-    commit: Commit
+    commit: DeltaCommit
     manifests: Manifests
 
     def __call__(self, adds: Sequence[AddFile]) -> _Part:
         manifests = self.manifests.fresh()
         changes = FileChanges(added=adds, data_changes=frozenset({True}))
         delta = SnapshotDelta(replace(self.commit, changes=changes), (), manifests)
-        rows = Conversion(None, manifests).added(delta)
+        rows = SnapshotProducer(None, manifests).added(delta)
         return _Part(
             rows=tuple(rows),
             counts=delta.counts,
@@ -264,7 +269,7 @@ class _WriteFiles:
         )
 
 
-def _trace(commit: Commit, stamp: int) -> dict[str, str]:
+def _trace(commit: DeltaCommit, stamp: int) -> dict[str, str]:
     """Where a snapshot comes from."""
     found = {"delta-version": str(commit.version), "delta-timestamp": str(commit.timestamp_ms)}
     if commit.engine:
@@ -281,12 +286,12 @@ def _batches(adds: Iterable[AddFile]) -> Iterator[Sequence[AddFile]]:
         yield batch
 
 
-def _row_ids(commit: Commit, old: TableMetadata | None) -> tuple[int | None, int | None]:
+def _row_ids(commit: DeltaCommit, old: TableMetadata | None) -> tuple[int | None, int | None]:
     """The next row id before and after a commit; None before format version 3."""
     after = next_row_id(commit, old)
     before = old.next_row_id if old is not None else None
     return (before or 0, after) if after is not None else (None, None)
 
 
-def _chunks(entries: Sequence[Entry]) -> Iterable[Sequence[Entry]]:
+def _chunks(entries: Sequence[ManifestEntry]) -> Iterable[Sequence[ManifestEntry]]:
     return (entries[start : start + _FULL] for start in range(0, len(entries), _FULL))
