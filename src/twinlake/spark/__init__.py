@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from twinlake.spark.api.column_definition import IdentityGenerator
     from twinlake.spark.api.delta_table import DeltaTable
-    from twinlake.spark.api.new_columns import IdentityGenerator
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
-    from twinlake.spark.not_yet import changes, sql
     from twinlake.spark.read.scan import scan
     from twinlake.spark.session import enable
+    from twinlake.spark.unsupported import changes, sql
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -42,7 +42,7 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
         __name__,
         {
             "twinlake.spark.api.delta_table": ("DeltaTable",),
-            "twinlake.spark.api.new_columns": ("IdentityGenerator",),
+            "twinlake.spark.api.column_definition": ("IdentityGenerator",),
             "twinlake.spark.api.reorg": (
                 "DeltaReorgBuilder",
                 "reorg",
@@ -50,7 +50,7 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.not_yet": (
+            "twinlake.spark.unsupported": (
                 "changes",
                 "sql",
             ),

@@ -1,4 +1,4 @@
-"""Delta's own session settings that keep working here, and ours: one row each.
+"""The session settings of Delta Spark that twinlake reads, and its own: one row each.
 
 A setting that is not listed is ignored, as a session ignores any name it does not know.
 """
@@ -18,7 +18,7 @@ __all__ = [
     "RETENTION_CHECK",
     "SETTINGS",
     "SHOW_VALUES",
-    "Setting",
+    "SessionSetting",
     "retention_check",
     "setting_text",
     "show_values",
@@ -30,7 +30,7 @@ SHOW_VALUES: Final = "spark.twinlake.errors.showValues"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class SessionSetting:
     """One session setting."""
 
     name: str
@@ -44,71 +44,71 @@ class Setting:
 
 RETENTION_CHECK: Final = f"{_DELTA}retentionDurationCheck.enabled"
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
+SETTINGS: Final[tuple[SessionSetting, ...]] = (
+    SessionSetting(
         name=RETENTION_CHECK,
         meaning="Refuse a VACUUM that keeps less than delta.deletedFileRetentionDuration.",
         default="true",
         used_by=("twinlake.spark.delta_settings",),
     ),
-    Setting(
+    SessionSetting(
         name=f"{_DELTA}commitInfo.userMetadata",
         meaning="A note in the commits of writes, DELETE, UPDATE, MERGE, RESTORE and of new "
         "tables, unless the call has its own.",
         default=None,
         used_by=("twinlake.spark.delta_settings", "twinlake.spark.dml.write"),
     ),
-    Setting(
+    SessionSetting(
         name=f"{_DELTA}schema.autoMerge.enabled",
         meaning="Writes and MERGE add the columns that the table lacks.",
         default="false",
-        used_by=("twinlake.spark.dml.write", "twinlake.spark.dml.merge.run"),
+        used_by=("twinlake.spark.dml.write", "twinlake.spark.dml.merge.execution"),
     ),
-    Setting(
+    SessionSetting(
         name=f"{_DELTA}properties.defaults.*",
         meaning="Table properties that every new table gets, without the leading delta.: "
         "properties.defaults.enableDeletionVectors, properties.defaults.minReaderVersion, "
         "properties.defaults.feature.<name>.",
         default=None,
-        used_by=("twinlake.spark.session",),
+        used_by=("twinlake.spark.session.settings",),
     ),
-    Setting(
+    SessionSetting(
         name=f"{_DELTA}optimize.*",
         meaning="How OPTIMIZE packs: minFileSize, maxFileSize, maxDeletedRowsRatio.",
         default=None,
         used_by=("twinlake.spark.maintenance.optimize",),
     ),
-    Setting(
+    SessionSetting(
         name="spark.sql.sources.partitionOverwriteMode",
         meaning="dynamic: an overwrite replaces only the partitions it has rows for.",
         default="static",
         used_by=("twinlake.spark.dml.write",),
     ),
-    Setting(
+    SessionSetting(
         name="spark.sql.warehouse.dir",
         meaning="Where tables that are created by name alone are put.",
         default="spark-warehouse",
-        used_by=("twinlake.spark.api.named_tables",),
+        used_by=("twinlake.spark.api.catalog",),
     ),
-    Setting(
+    SessionSetting(
         name="spark.twinlake.upgradePolicy",
         meaning="How the protocol grows: bundled, or minimal as Delta Spark does it.",
         default="bundled",
-        used_by=("twinlake.spark.session",),
+        used_by=("twinlake.spark.session.settings",),
     ),
-    Setting(
+    SessionSetting(
         name=SHOW_VALUES,
         meaning="Errors about a row show values of its columns: of violated constraints, of "
         "replace_where and of values that do not fit their column.",
         default="false",
         used_by=("twinlake.spark.delta_settings",),
     ),
-    Setting(
+    SessionSetting(
         name="spark.twinlake.catalog",
         meaning="The SQLite file with the names of tables; else TWINLAKE_CATALOG, else "
         "~/.twinlake/catalog.db.",
         default=None,
-        used_by=("twinlake.spark.api.named_tables",),
+        used_by=("twinlake.spark.api.catalog",),
     ),
 )
 """Every setting that has an effect; the reference page is made from it."""
@@ -118,7 +118,7 @@ _FLAGS: Final = {"true": True, "false": False}
 
 
 def setting_text(spark: SparkSession, name: str) -> str | None:
-    """What the session says, or the default; None if there is neither."""
+    """The session's value, or the default; None if there is neither."""
     known = _BY_NAME[name]
     return session_conf(spark, name, known.default or "") or None
 

@@ -1,15 +1,21 @@
-"""Spark behind the ports of the control plane: an executor, a rewriter, and a look at rows."""
+"""Spark behind the ports of the control plane: executor, rewriter, content reader, row checks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
+from pyspark.sql import SparkSession
+
+from twinlake.spark.delta_settings import show_values
 from twinlake.spark.executor import SparkExecutor
+from twinlake.spark.maintenance.rewrite import SparkRewriter
+from twinlake.spark.read.content_hash import SparkContentReader
+from twinlake.spark.read.table_scan import Scan
+from twinlake.spark.rows.constraints import offending_rows
+from twinlake.spark.session import check_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from twinlake.log import Snapshot
     from twinlake.runtime import ContentReader, OffendingRows, Rewriter
 
@@ -25,24 +31,16 @@ class SparkEngine:
 
     @property
     def rewriter(self) -> Rewriter:
-        """Writes files again."""
-        from twinlake.spark.maintenance.rewrite import SparkRewriter
-
+        """Rewrites files."""
         return SparkRewriter(self.spark)
 
     @property
     def contents(self) -> ContentReader:
         """Hashes the rows of files, by whatever readers the session has."""
-        from twinlake.spark.reading.row_contents import SparkContents
-
-        return SparkContents(self.spark)
+        return SparkContentReader(self.spark)
 
     def offending_rows(self, snapshot: Snapshot, expression: str, limit: int) -> OffendingRows:
         """The rows for which the expression is not true; some of them where values are shown."""
-        from twinlake.spark.delta_settings import show_values
-        from twinlake.spark.read.table_scan import Scan
-        from twinlake.spark.rows.constraints import offending_rows
-
         frame = Scan(snapshot=snapshot, files=snapshot.files()).frame(self.spark)
         return offending_rows(frame, expression, limit if show_values(self.spark) else 0)
 
@@ -53,10 +51,6 @@ def spark_engine(spark: SparkSession) -> SparkEngine: ...
 def spark_engine(spark: object) -> SparkEngine | None: ...
 def spark_engine(spark: object) -> SparkEngine | None:
     """The engine of a Spark session; None for what is not one."""
-    from pyspark.sql import SparkSession
-
-    from twinlake.spark.session import check_session
-
     if not isinstance(spark, SparkSession) and not _is_connect(spark):
         return None
     session: SparkSession = spark  # type: ignore[assignment]
@@ -65,6 +59,6 @@ def spark_engine(spark: object) -> SparkEngine | None:
 
 
 def _is_connect(spark: object) -> bool:
-    """Whether it is a session that deserves to be told why it will not do."""
+    """Whether it is a Spark Connect session, which gets an error that explains it."""
     kind = type(spark)
     return kind.__name__ == "SparkSession" and kind.__module__.startswith("pyspark.")

@@ -1,4 +1,4 @@
-"""Errors at the border to PySpark: ours, and at once the types that users of Delta Spark catch.
+"""Errors of ``twinlake.spark``: ours, and at once the types that users of Delta Spark catch.
 
 Inside, twinlake raises its own errors. Where they leave ``twinlake.spark`` each becomes an instance
 of a class that inherits the twinlake class *and* the PySpark type that Delta Spark's error arrives
@@ -33,8 +33,8 @@ from pyspark.errors import (
 
 from twinlake import errors as plain
 from twinlake.errors import Code, TwinlakeError
-from twinlake.spark.error_classes import Kind, error_class
-from twinlake.spark.job_errors import job_storage_error
+from twinlake.spark.error_classes import ExceptionKind, error_class
+from twinlake.spark.job_storage_errors import job_storage_error
 from twinlake.storage import OS_ERRORS, os_error
 
 if TYPE_CHECKING:
@@ -49,15 +49,15 @@ __all__ = [
     "DeltaConcurrentModificationException",
     "MetadataChangedException",
     "ProtocolChangedException",
-    "SparkFacing",
-    "carried_text",
-    "carried_text_around_row",
-    "carrying_errors",
+    "SparkError",
+    "decode_error",
+    "encode_error",
+    "encode_error_around_row",
+    "encoded_errors",
     "message_texts",
-    "spark_border",
+    "raises_spark_errors",
     "spark_error",
-    "speaks_spark",
-    "uncarried",
+    "spark_errors",
 ]
 
 _P = ParamSpec("_P")
@@ -68,11 +68,18 @@ _USER_RAISED = "USER_RAISED_EXCEPTION"
 _DEEPEST_CAUSE = 12
 
 
-class SparkFacing(TwinlakeError, PySparkException):
-    """A twinlake error that answers PySpark's questions as well."""
+class SparkError(TwinlakeError, PySparkException):
+    """A twinlake error that is a ``PySparkException`` as well."""
 
-    #: The twinlake class it stands for.
-    _stands_for: ClassVar[type[TwinlakeError]] = TwinlakeError
+    #: The twinlake class that it is an instance of, too.
+    _twinlake_class: ClassVar[type[TwinlakeError]] = TwinlakeError
+
+    def __init_subclass__(cls) -> None:
+        cls._twinlake_class = next(
+            base
+            for base in cls.__mro__
+            if issubclass(base, TwinlakeError) and not issubclass(base, SparkError)
+        )
 
     def getCondition(self) -> str | None:
         """Delta's error class."""
@@ -93,7 +100,7 @@ class SparkFacing(TwinlakeError, PySparkException):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Most classes are made at run time and cannot be found by name in another process.
-        bare = self._stands_for.__new__(self._stands_for, *self.args)
+        bare = self._twinlake_class.__new__(self._twinlake_class, *self.args)
         own = {k: v for k, v in self.__dict__.items() if k not in _PYSPARK_STATE}
         bare.__dict__.update(own)
         return spark_error, (bare,)
@@ -103,10 +110,8 @@ class SparkFacing(TwinlakeError, PySparkException):
 _PYSPARK_STATE = frozenset(PySparkException("").__dict__)
 
 
-class DeltaConcurrentModificationException(SparkFacing, plain.ConflictError):
+class DeltaConcurrentModificationException(SparkError, plain.ConflictError):
     """A concurrent commit won; the root of the conflicts."""
-
-    _stands_for = plain.ConflictError
 
 
 class ConcurrentWriteException(
@@ -114,15 +119,11 @@ class ConcurrentWriteException(
 ):
     """No free version was found within the allowed attempts."""
 
-    _stands_for = plain.ConcurrentWriteException
-
 
 class MetadataChangedException(
     DeltaConcurrentModificationException, plain.MetadataChangedException
 ):
     """The winning commit changed the metadata."""
-
-    _stands_for = plain.MetadataChangedException
 
 
 class ProtocolChangedException(
@@ -130,15 +131,11 @@ class ProtocolChangedException(
 ):
     """The winning commit changed the protocol."""
 
-    _stands_for = plain.ProtocolChangedException
-
 
 class ConcurrentAppendException(
     DeltaConcurrentModificationException, plain.ConcurrentAppendException
 ):
     """The winning commit added files that this transaction should have read."""
-
-    _stands_for = plain.ConcurrentAppendException
 
 
 class ConcurrentDeleteReadException(
@@ -146,15 +143,11 @@ class ConcurrentDeleteReadException(
 ):
     """The winning commit removed files that this transaction read."""
 
-    _stands_for = plain.ConcurrentDeleteReadException
-
 
 class ConcurrentDeleteDeleteException(
     DeltaConcurrentModificationException, plain.ConcurrentDeleteDeleteException
 ):
     """The winning commit removed files that this transaction removes as well."""
-
-    _stands_for = plain.ConcurrentDeleteDeleteException
 
 
 class ConcurrentTransactionException(
@@ -162,124 +155,114 @@ class ConcurrentTransactionException(
 ):
     """The winning commit wrote the same domain or the same application id."""
 
-    _stands_for = plain.ConcurrentTransactionException
 
-
-_CONFLICT_FACES: tuple[type[SparkFacing], ...] = (
-    DeltaConcurrentModificationException,
-    ConcurrentWriteException,
-    MetadataChangedException,
-    ProtocolChangedException,
-    ConcurrentAppendException,
-    ConcurrentDeleteReadException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentTransactionException,
-)
-_CONFLICTS: Mapping[type[TwinlakeError], type[SparkFacing]] = {
-    face._stands_for: face for face in _CONFLICT_FACES
+_CONFLICTS: Mapping[type[TwinlakeError], type[SparkError]] = {
+    plain.ConflictError: DeltaConcurrentModificationException,
+    **{
+        each._twinlake_class: each for each in DeltaConcurrentModificationException.__subclasses__()
+    },
 }
 
-_TYPES: Mapping[Kind, tuple[type[Exception], ...]] = {
-    Kind.ANALYSIS: (AnalysisException,),
-    Kind.PARSE: (ParseException,),
-    Kind.ARGUMENT: (IllegalArgumentException,),
-    Kind.UNSUPPORTED: (UnsupportedOperationException,),
-    Kind.ARITHMETIC: (ArithmeticException,),
-    Kind.NUMBER: (NumberFormatException,),
-    Kind.CONFLICT: (PySparkException,),
-    Kind.RUNTIME: (SparkRuntimeException, Py4JJavaError),
+_TYPES: Mapping[ExceptionKind, tuple[type[Exception], ...]] = {
+    ExceptionKind.ANALYSIS: (AnalysisException,),
+    ExceptionKind.PARSE: (ParseException,),
+    ExceptionKind.ARGUMENT: (IllegalArgumentException,),
+    ExceptionKind.UNSUPPORTED: (UnsupportedOperationException,),
+    ExceptionKind.ARITHMETIC: (ArithmeticException,),
+    ExceptionKind.NUMBER: (NumberFormatException,),
+    ExceptionKind.CONFLICT: (PySparkException,),
+    ExceptionKind.RUNTIME: (SparkRuntimeException, Py4JJavaError),
 }
 
 #: The kind of an error that has no class of Delta's, or one that is not listed.
-_KIND_OF_CODE: Mapping[Code, Kind] = {
-    **dict.fromkeys(Code, Kind.RUNTIME),
-    Code.INVALID_ARGUMENT: Kind.ARGUMENT,
-    Code.PROPERTY_INVALID: Kind.ARGUMENT,
-    Code.PREDICATE_INVALID: Kind.PARSE,
-    Code.TABLE_NOT_FOUND: Kind.ANALYSIS,
-    Code.TABLE_EXISTS: Kind.ANALYSIS,
-    Code.VERSION_NOT_FOUND: Kind.ANALYSIS,
-    Code.SCHEMA_INVALID: Kind.ANALYSIS,
-    Code.SCHEMA_EVOLUTION: Kind.ANALYSIS,
-    Code.COLUMN_NOT_FOUND: Kind.ANALYSIS,
-    Code.APPEND_ONLY: Kind.UNSUPPORTED,
-    Code.COMPAT: Kind.UNSUPPORTED,
-    Code.SPARK_REQUIRED: Kind.UNSUPPORTED,
-    Code.NOT_YET: Kind.UNSUPPORTED,
+_KIND_OF_CODE: Mapping[Code, ExceptionKind] = {
+    **dict.fromkeys(Code, ExceptionKind.RUNTIME),
+    Code.INVALID_ARGUMENT: ExceptionKind.ARGUMENT,
+    Code.PROPERTY_INVALID: ExceptionKind.ARGUMENT,
+    Code.PREDICATE_INVALID: ExceptionKind.PARSE,
+    Code.TABLE_NOT_FOUND: ExceptionKind.ANALYSIS,
+    Code.TABLE_EXISTS: ExceptionKind.ANALYSIS,
+    Code.VERSION_NOT_FOUND: ExceptionKind.ANALYSIS,
+    Code.SCHEMA_INVALID: ExceptionKind.ANALYSIS,
+    Code.SCHEMA_EVOLUTION: ExceptionKind.ANALYSIS,
+    Code.COLUMN_NOT_FOUND: ExceptionKind.ANALYSIS,
+    Code.APPEND_ONLY: ExceptionKind.UNSUPPORTED,
+    Code.COMPAT: ExceptionKind.UNSUPPORTED,
+    Code.SPARK_REQUIRED: ExceptionKind.UNSUPPORTED,
+    Code.NOT_YET: ExceptionKind.UNSUPPORTED,
 }
 
 
-_faces: dict[tuple[type[TwinlakeError], Kind], type[SparkFacing]] = {}
+_combined_classes: dict[tuple[type[TwinlakeError], ExceptionKind], type[SparkError]] = {}
 
 
-def _face(twin: type[TwinlakeError], kind: Kind) -> type[SparkFacing]:
+def _combined_class(twin: type[TwinlakeError], kind: ExceptionKind) -> type[SparkError]:
     """The class for a twinlake class and a kind, made once; named as the type users catch."""
-    found = _faces.get((twin, kind))
+    found = _combined_classes.get((twin, kind))
     if found is not None:
         return found
     types = _TYPES[kind]
     members: dict[str, Any] = {
         "__doc__": f"{twin.__name__} of twinlake, also caught as {types[0].__name__}.",
         "__module__": __name__,
-        "_stands_for": twin,
     }
     if Py4JJavaError in types:
         members["java_exception"] = None
-    made = type(types[0].__name__, (SparkFacing, twin, *types), members)
-    return _faces.setdefault((twin, kind), made)
+    made = type(types[0].__name__, (SparkError, twin, *types), members)
+    return _combined_classes.setdefault((twin, kind), made)
 
 
 def spark_error(error: TwinlakeError) -> TwinlakeError:
     """The same error as an instance of the PySpark type that Delta Spark would raise.
 
     >>> from twinlake.errors import Code, UserError
-    >>> told = spark_error(UserError(Code.TABLE_NOT_FOUND, "No table.",
-    ...                              delta_class="DELTA_TABLE_NOT_FOUND"))
-    >>> isinstance(told, UserError), isinstance(told, AnalysisException), told.getSqlState()
+    >>> error = spark_error(UserError(Code.TABLE_NOT_FOUND, "No table.",
+    ...                               delta_class="DELTA_TABLE_NOT_FOUND"))
+    >>> isinstance(error, UserError), isinstance(error, AnalysisException), error.getSqlState()
     (True, True, '42P01')
     """
-    if isinstance(error, SparkFacing):
+    if isinstance(error, SparkError):
         return error
     conflict = next((_CONFLICTS[c] for c in type(error).__mro__ if c in _CONFLICTS), None)
     known = error_class(error.delta_class)
     kind = known.kind if known else _KIND_OF_CODE[error.code]
-    face = conflict or _face(type(error), kind)
-    told = face.__new__(face, *error.args)
+    combined = conflict or _combined_class(type(error), kind)
+    made = combined.__new__(combined, *error.args)
     PySparkException.__init__(
-        told, message=error.what, errorClass=error.delta_class, messageParameters={}
+        made, message=error.what, errorClass=error.delta_class, messageParameters={}
     )
-    told.__dict__.update(error.__dict__)
-    told.args = error.args
-    return told
+    made.__dict__.update(error.__dict__)
+    made.args = error.args
+    return made
 
 
-def carried_text(error: TwinlakeError) -> str:
+def encode_error(error: TwinlakeError) -> str:
     """An error as the text of an exception raised within a job."""
     return _MARK + json.dumps(
         {"type": _plain_class(error).__name__, **error.to_dict()}, default=str
     )
 
 
-def carried_text_around_row(error: TwinlakeError) -> tuple[str, str]:
+def encode_error_around_row(error: TwinlakeError) -> tuple[str, str]:
     """What stands before and after the JSON of an offending row, to be joined within the job.
 
     For instance ``raise_error(concat(lit(before), to_json(struct("*")), lit(after)))``.
     """
-    return carried_text(error)[:-1] + ', "row": ', "}"
+    return encode_error(error)[:-1] + ', "row": ', "}"
 
 
 @contextlib.contextmanager
-def carrying_errors() -> Iterator[None]:
+def encoded_errors() -> Iterator[None]:
     """Within a Python worker: let twinlake errors reach the driver as what they are."""
     try:
         yield
     except TwinlakeError as error:
-        raise RuntimeError(carried_text(error)) from error
+        raise RuntimeError(encode_error(error)) from error
 
 
-def uncarried(exception: BaseException) -> TwinlakeError | None:
+def decode_error(exception: BaseException) -> TwinlakeError | None:
     """The twinlake error that an exception of a job carries, if it does."""
-    # A JVM that went down cannot be asked; the exception itself says more about that.
+    # A JVM that went down cannot be asked; its own exception is passed on.
     with contextlib.suppress(Exception):
         for text in _texts(exception):
             # The mark may also stand in the quoted source of a Python worker.
@@ -346,7 +329,7 @@ def _shown(row: Any) -> str:
 
 
 def _plain_class(error: TwinlakeError) -> type[TwinlakeError]:
-    return error._stands_for if isinstance(error, SparkFacing) else type(error)
+    return error._twinlake_class if isinstance(error, SparkError) else type(error)
 
 
 def _class_named(name: object) -> type[TwinlakeError]:
@@ -355,44 +338,39 @@ def _class_named(name: object) -> type[TwinlakeError]:
     return found if known and found is not None else plain.UserError
 
 
-def _told(error: Exception) -> tuple[TwinlakeError, BaseException | None] | None:
+def _translated(error: Exception) -> tuple[TwinlakeError, BaseException | None] | None:
     """How an error leaves twinlake, and its cause; None for one that passes unchanged."""
-    if isinstance(error, SparkFacing):
+    if isinstance(error, SparkError):
         return None
     if isinstance(error, TwinlakeError):
         return spark_error(error), error.__cause__
     found: TwinlakeError | None
-    # Of connections, which are OSErrors too, py4j says enough.
+    # Connections fail with OSErrors too: those of py4j pass unchanged.
     if isinstance(error, OSError) and error.errno in OS_ERRORS:
         found = os_error(error, "Could not use a file or folder.", {"file": error.filename})
     else:
-        found = uncarried(error) or job_storage_error(error)
+        found = decode_error(error) or job_storage_error(error)
     return None if found is None else (spark_error(found), error)
 
 
 @contextlib.contextmanager
-def spark_border() -> Iterator[None]:
+def spark_errors() -> Iterator[None]:
     """What leaves the block as an error of twinlake leaves it as PySpark's too."""
     try:
         yield
     except Exception as error:
-        told = _told(error)
-        if told is None:
+        translated = _translated(error)
+        if translated is None:
             raise
-        raise told[0].with_traceback(error.__traceback__) from told[1]
+        raise translated[0].with_traceback(error.__traceback__) from translated[1]
 
 
-def speaks_spark(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def raises_spark_errors(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """A public function of ``twinlake.spark`` whose errors are PySpark's too."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
+        with spark_errors():
             return function(*args, **kwargs)
-        except Exception as error:
-            told = _told(error)
-            if told is None:
-                raise
-            raise told[0].with_traceback(error.__traceback__) from told[1]
 
     return call

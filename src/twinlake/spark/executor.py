@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from twinlake.errors import TwinlakeError
-from twinlake.spark.worker_python import run_in_workers
+from twinlake.spark.python_workers import run_in_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
+
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
@@ -62,8 +64,6 @@ def check_versions(reader: object, writer: object) -> None:
 
 def check_source(source: object) -> None:
     """A frame to merge from."""
-    from pyspark.sql import DataFrame
-
     if source is None:
         raise ValueError("'source' in merge cannot be None")
     if not isinstance(source, DataFrame):
@@ -85,7 +85,7 @@ def check_clone(target: object, shallow: object, replace: object, properties: An
 
 
 def check_hadoop_conf(spark: SparkSession, location: Location, conf: Mapping[str, str]) -> None:
-    """Settings for one table only: those that say nothing else than the session does.
+    """Hadoop settings for one table: only those that the session has as well.
 
     Spark reads and writes the table's files under the session's settings, so others would hold
     for the log alone.

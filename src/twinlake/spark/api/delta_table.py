@@ -8,11 +8,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from twinlake.commit import CommitOptions
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.log import CACHE, load_snapshot, version_at
+from twinlake.protocol import keys
 from twinlake.spark.api.argument_checks import (
     check_clone,
     check_hadoop_conf,
@@ -22,33 +24,42 @@ from twinlake.spark.api.argument_checks import (
     check_truth,
     check_versions,
 )
-from twinlake.spark.api.named_tables import Place, exists_at, locate, missing_table
-from twinlake.spark.api.record_frames import (
+from twinlake.spark.api.catalog import (
+    CatalogTableReference,
+    find_table,
+    missing_table,
+    table_exists_at,
+)
+from twinlake.spark.api.create_table import CreateMode
+from twinlake.spark.api.reorg import DeltaReorgBuilder
+from twinlake.spark.api.result_frames import (
     detail_frame,
+    empty_result,
     history_frame,
-    nothing_frame,
     restore_frame,
 )
 from twinlake.spark.api.table_builders import DeltaTableBuilder
-from twinlake.spark.api.table_making import Creation
 from twinlake.spark.delta_settings import RETENTION_CHECK, retention_check, user_metadata
-from twinlake.spark.errors import speaks_spark
-from twinlake.spark.not_yet import not_yet
+from twinlake.spark.dml.assignments import check_assignments
+from twinlake.spark.dml.delete import delete
+from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
+from twinlake.spark.dml.merge.execution import MergeRequest
+from twinlake.spark.dml.update import update
+from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
 from twinlake.spark.read.conditions import check_condition
+from twinlake.spark.read.table_frame import table_frame
 from twinlake.spark.session import check_session, open_table
+from twinlake.spark.unsupported import unsupported_call
 from twinlake.storage import parse_location
-from twinlake.table.catalog.publish import HOOKS
-from twinlake.table.operations.restore import restore_snapshot
+from twinlake.table.operations import restore_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from twinlake.spark.api.reorg import DeltaReorgBuilder
-    from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
-    from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.table import Table
 
 __all__ = ["DeltaTable"]
@@ -65,20 +76,22 @@ _CANNOT_RESTORE: Final = {
 
 
 class DeltaTable:
-    """A table to work with from PySpark; get one with ``forPath``, ``forName`` or a builder."""
+    """A table in PySpark; get one with ``forPath``, ``forName`` or a builder."""
 
-    def __init__(self, spark: SparkSession, place: Place, alias: str | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, reference: CatalogTableReference, alias: str | None = None
+    ) -> None:
         self._spark = spark
-        self._place = place
+        self._reference = reference
         self._alias = alias
         self._frame: DataFrame | None = None
 
     def __repr__(self) -> str:
-        return f"DeltaTable({self._place.name or self._place.location!r})"
+        return f"DeltaTable({self._reference.name or self._reference.location!r})"
 
     def _current(self) -> Table:
         """The table as it is now, under the session's present settings."""
-        return open_table(self._spark, self._place.location)
+        return open_table(self._spark, self._reference.location)
 
     def _options(self, table: Table) -> CommitOptions:
         return CommitOptions(policy=table.policy, user_metadata=user_metadata(self._spark))
@@ -86,39 +99,32 @@ class DeltaTable:
     # Opening
 
     @classmethod
-    @speaks_spark
+    @raises_spark_errors
     def forPath(
-        cls,
-        sparkSession: SparkSession,
-        path: str,
-        hadoopConf: Mapping[str, str] = _NO_CONF,
+        cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] = _NO_CONF
     ) -> DeltaTable:
         """The table in a folder."""
         check_session(sparkSession)
         location = parse_location(path)
         check_hadoop_conf(sparkSession, location, hadoopConf)
-        if not exists_at(sparkSession, location.url):
+        if not table_exists_at(sparkSession, location.url):
             raise missing_table(path, f"there is no Delta log at {location.url}")
-        return cls(sparkSession, Place(location=location.url))
+        return cls(sparkSession, CatalogTableReference(location=location.url))
 
     @classmethod
-    @speaks_spark
-    def forName(
-        cls,
-        sparkSession: SparkSession,
-        tableOrViewName: str,
-    ) -> DeltaTable:
+    @raises_spark_errors
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """The table with a name of the session's catalog of names, or ``delta.`/path```."""
         check_session(sparkSession)
-        return cls(sparkSession, locate(sparkSession, tableOrViewName))
+        return cls(sparkSession, find_table(sparkSession, tableOrViewName))
 
     @classmethod
-    @speaks_spark
+    @raises_spark_errors
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a folder is a table, or lies inside one."""
         check_session(sparkSession)
         url = parse_location(identifier).url
-        while not exists_at(sparkSession, url):
+        while not table_exists_at(sparkSession, url):
             scheme, _, rest = url.partition("://")
             parent = rest.rpartition("/")[0]
             if "/" not in parent:
@@ -127,65 +133,55 @@ class DeltaTable:
         return True
 
     @classmethod
-    @speaks_spark
+    @raises_spark_errors
     def convertToDelta(
         cls,
         sparkSession: SparkSession,  # noqa: ARG003
         identifier: str,  # noqa: ARG003
         partitionSchema: str | StructType | None = None,  # noqa: ARG003
     ) -> DeltaTable:
-        """Not there yet."""
-        raise not_yet("DeltaTable.convertToDelta")
+        """Not supported yet."""
+        raise unsupported_call("DeltaTable.convertToDelta")
 
     # Making
 
     @classmethod
-    @speaks_spark
-    def create(
-        cls,
-        sparkSession: SparkSession | None = None,
-    ) -> DeltaTableBuilder[DeltaTable]:
-        """Make a table; an error if there is one."""
-        return cls._builder(sparkSession, Creation.CREATE)
+    @raises_spark_errors
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Create a table; an error if there is one."""
+        return cls._builder(sparkSession, CreateMode.CREATE)
 
     @classmethod
-    @speaks_spark
+    @raises_spark_errors
     def createIfNotExists(
-        cls,
-        sparkSession: SparkSession | None = None,
+        cls, sparkSession: SparkSession | None = None
     ) -> DeltaTableBuilder[DeltaTable]:
-        """Make a table unless there is one."""
-        return cls._builder(sparkSession, Creation.IF_NOT_EXISTS)
+        """Create a table unless there is one."""
+        return cls._builder(sparkSession, CreateMode.IF_NOT_EXISTS)
 
     @classmethod
-    @speaks_spark
-    def replace(
-        cls,
-        sparkSession: SparkSession | None = None,
-    ) -> DeltaTableBuilder[DeltaTable]:
-        """Put a new table in the place of one; an error if there is none."""
-        return cls._builder(sparkSession, Creation.REPLACE)
+    @raises_spark_errors
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Replace a table; an error if there is none."""
+        return cls._builder(sparkSession, CreateMode.REPLACE)
 
     @classmethod
-    @speaks_spark
+    @raises_spark_errors
     def createOrReplace(
-        cls,
-        sparkSession: SparkSession | None = None,
+        cls, sparkSession: SparkSession | None = None
     ) -> DeltaTableBuilder[DeltaTable]:
-        """Make a table, or replace the one that has the name.
+        """Create a table, or replace the one that has the name.
 
-        By path alone nothing is replaced, as in Delta Spark: a table that is there already has to
-        be the one that was asked for. Use ``replace`` to be rid of it.
+        By path alone nothing is replaced, as in Delta Spark: an existing table has to match the
+        definition. Use ``replace`` to replace it.
         """
-        return cls._builder(sparkSession, Creation.CREATE_OR_REPLACE)
+        return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
 
     @classmethod
     def _builder(
-        cls, spark: SparkSession | None, creation: Creation
+        cls, spark: SparkSession | None, creation: CreateMode
     ) -> DeltaTableBuilder[DeltaTable]:
         if spark is None:
-            from pyspark.sql import SparkSession
-
             spark = SparkSession.getActiveSession()
         if spark is None:
             raise UserError(
@@ -195,45 +191,41 @@ class DeltaTable:
             )
         check_session(spark)
         session = spark
-        return DeltaTableBuilder(session, creation, lambda place: cls(session, place))
+        return DeltaTableBuilder(session, creation, lambda reference: cls(session, reference))
 
     # Reading
 
-    @speaks_spark
+    @raises_spark_errors
     def toDF(self) -> DataFrame:
         """The rows as they are now."""
-        from twinlake.spark.read.frames import table_frame
-
         frame = table_frame(self._spark, self._current().snapshot)
         self._frame = frame
         return frame if self._alias is None else frame.alias(self._alias)
 
-    @speaks_spark
+    @raises_spark_errors
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name for use in expressions."""
         check_text(aliasName, "aliasName")
-        renamed = type(self)(self._spark, self._place, aliasName)
+        renamed = type(self)(self._spark, self._reference, aliasName)
         renamed._frame = self._frame
         return renamed
 
-    @speaks_spark
+    @raises_spark_errors
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first."""
         table = self._current()
         return history_frame(self._spark, table.history(None if limit is None else max(limit, 0)))
 
-    @speaks_spark
+    @raises_spark_errors
     def detail(self) -> DataFrame:
         """One row about the table."""
-        return detail_frame(self._spark, self._current(), name=self._place.name)
+        return detail_frame(self._spark, self._current(), name=self._reference.name)
 
     # Changing rows
 
-    @speaks_spark
+    @raises_spark_errors
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which the condition is true; all rows without one."""
-        from twinlake.spark.dml.delete import delete
-
         check_condition(condition)
         table = self._current()
         delete(
@@ -245,17 +237,12 @@ class DeltaTable:
             options=self._options(table),
         )
 
-    @speaks_spark
+    @raises_spark_errors
     def update(
-        self,
-        condition: str | Column | None = None,
-        set: Mapping[str, str | Column] | None = None,
+        self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
     ) -> None:
         """Give columns new values in the rows for which the condition is true."""
-        from twinlake.spark.dml.assignments import checked_assignments
-        from twinlake.spark.dml.update import update
-
-        values = checked_assignments(set, "'set'")
+        values = check_assignments(set, "'set'")
         check_condition(condition)
         table = self._current()
         try:
@@ -283,12 +270,9 @@ class DeltaTable:
             for key, value in values.items()
         }
 
-    @speaks_spark
+    @raises_spark_errors
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Combine with another frame; add clauses to the builder and execute it."""
-        from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
-        from twinlake.spark.dml.merge.run import MergeRequest
-
         check_source(source)
         if condition is None:
             raise ValueError("'condition' in merge cannot be None")
@@ -305,21 +289,17 @@ class DeltaTable:
 
     # Files
 
-    @speaks_spark
+    @raises_spark_errors
     def optimize(self) -> DeltaOptimizeBuilder:
         """Pack small files; choose partitions with the builder and execute it."""
-        from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
-
         return DeltaOptimizeBuilder(self._spark, self._current)
 
-    @speaks_spark
+    @raises_spark_errors
     def reorg(self) -> DeltaReorgBuilder:
         """Rewrite files that hold deleted rows or dropped columns; execute with the builder."""
-        from twinlake.spark.api.reorg import DeltaReorgBuilder
-
         return DeltaReorgBuilder(self._spark, self._current)
 
-    @speaks_spark
+    @raises_spark_errors
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
         """Delete files that no version within the retention needs; returns an empty frame.
 
@@ -340,18 +320,18 @@ class DeltaTable:
                     f"the check off: `spark.conf.set({RETENTION_CHECK!r}, 'false')`."
                 )
             raise
-        return nothing_frame(self._spark)
+        return empty_result(self._spark)
 
-    @speaks_spark
+    @raises_spark_errors
     def generate(self, mode: str) -> None:  # noqa: ARG002
-        """Not there yet."""
-        raise not_yet("DeltaTable.generate")
+        """Not supported yet."""
+        raise unsupported_call("DeltaTable.generate")
 
     # Going back
 
-    @speaks_spark
+    @raises_spark_errors
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; returns one row of metrics."""
+        """Restore the table to a version; returns one row of metrics."""
         check_integer(version, "version")
         table = self._current()
         first = min((record.version for record in table.history()), default=table.version)
@@ -366,9 +346,9 @@ class DeltaTable:
             )
         return self._restore(table, version, None)
 
-    @speaks_spark
+    @raises_spark_errors
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Make the table what it was at a time; returns one row of metrics."""
+        """Restore the table to a timestamp; returns one row of metrics."""
         check_text(timestamp, "timestamp")
         table = self._current()
         moment, shown = self._moment(timestamp)
@@ -398,14 +378,12 @@ class DeltaTable:
 
     def _restore(self, table: Table, version: int, timestamp: str | None) -> DataFrame:
         if version == table.version:
-            return nothing_frame(self._spark)
+            return empty_result(self._spark)
         target = load_snapshot(table.snapshot.store, version)
         result = restore_snapshot(
+            table.operation_context(),
             table.snapshot,
             target,
-            policy=table.policy,
-            runtime=table.runtime,
-            hooks=HOOKS,
             timestamp=timestamp,
             user_metadata=user_metadata(self._spark),
         )
@@ -414,34 +392,26 @@ class DeltaTable:
 
     # Protocol
 
-    @speaks_spark
-    def upgradeTableProtocol(
-        self,
-        readerVersion: int,
-        writerVersion: int,
-    ) -> None:
-        """Raise the protocol to at least these versions; it never comes down."""
+    @raises_spark_errors
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the protocol to at least these versions; it is never lowered."""
         check_versions(readerVersion, writerVersion)
         self._current().set_properties(
             {
-                "delta.minReaderVersion": str(readerVersion),
-                "delta.minWriterVersion": str(writerVersion),
+                keys.MIN_READER_VERSION: str(readerVersion),
+                keys.MIN_WRITER_VERSION: str(writerVersion),
             }
         )
 
-    @speaks_spark
+    @raises_spark_errors
     def addFeatureSupport(self, featureName: str) -> None:
         """Add a table feature to the protocol without switching it on."""
         check_text(featureName, "featureName")
-        self._current().set_properties({f"delta.feature.{featureName}": "supported"})
+        self._current().set_properties(keys.support(featureName))
 
-    @speaks_spark
-    def dropFeatureSupport(
-        self,
-        featureName: str,
-        truncateHistory: bool | None = None,
-    ) -> None:
-        """Drop a table feature; files that need it are written again first."""
+    @raises_spark_errors
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Drop a table feature; files that need it are rewritten first."""
         check_text(featureName, "featureName")
         if truncateHistory is not None:
             check_truth(truncateHistory, "truncateHistory")
@@ -451,7 +421,7 @@ class DeltaTable:
 
     # Copies
 
-    @speaks_spark
+    @raises_spark_errors
     def clone(
         self,
         target: str,
@@ -459,11 +429,11 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Not there yet."""
+        """Not supported yet."""
         check_clone(target, isShallow, replace, properties)
-        raise not_yet("DeltaTable.clone")
+        raise unsupported_call("DeltaTable.clone")
 
-    @speaks_spark
+    @raises_spark_errors
     def cloneAtVersion(
         self,
         version: int,
@@ -472,12 +442,12 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Not there yet."""
+        """Not supported yet."""
         check_integer(version, "version")
         check_clone(target, isShallow, replace, properties)
-        raise not_yet("DeltaTable.cloneAtVersion")
+        raise unsupported_call("DeltaTable.cloneAtVersion")
 
-    @speaks_spark
+    @raises_spark_errors
     def cloneAtTimestamp(
         self,
         timestamp: str,
@@ -486,7 +456,7 @@ class DeltaTable:
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Not there yet."""
+        """Not supported yet."""
         check_text(timestamp, "timestamp")
         check_clone(target, isShallow, replace, properties)
-        raise not_yet("DeltaTable.cloneAtTimestamp")
+        raise unsupported_call("DeltaTable.cloneAtTimestamp")

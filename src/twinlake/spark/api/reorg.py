@@ -6,24 +6,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, UserError, listed
-from twinlake.spark.api.named_tables import locate
-from twinlake.spark.errors import speaks_spark
-from twinlake.spark.maintenance.optimize import reorg as purge_files
-from twinlake.spark.maintenance.optimize_metrics import OptimizeResult
+from twinlake.spark.api.catalog import find_table
+from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.maintenance.optimize import purge as purge_files
+from twinlake.spark.maintenance.optimize_result import OptimizeResult
+from twinlake.spark.maintenance.partition_filter import PartitionBuilder
 from twinlake.spark.session import open_table
+from twinlake.table import Table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.table import Table
 
 __all__ = ["DeltaReorgBuilder", "reorg"]
 
 
-@speaks_spark
+@raises_spark_errors
 def reorg(
     spark: SparkSession,
     path_or_name: str | os.PathLike[str] | Table,
@@ -67,12 +68,10 @@ def _check_arguments(
 
 
 def _opened(spark: SparkSession, asked: str | os.PathLike[str] | Table) -> Table:
-    from twinlake.table import Table
-
     if isinstance(asked, Table):
         return asked.refresh()
     if isinstance(asked, str) and _is_name(asked):
-        return open_table(spark, locate(spark, asked).location)
+        return open_table(spark, find_table(spark, asked).location)
     return open_table(spark, asked)
 
 
@@ -84,10 +83,8 @@ def _is_name(text: str) -> bool:
 
 
 def _upgraded(spark: SparkSession, table: Table, version: int) -> OptimizeResult:
-    from twinlake.table.operations.upgrade import upgrade_uniform
-
     started = table.runtime.clock.now_ms()
-    plan = upgrade_uniform(table, version, spark)
+    plan = table.upgrade_uniform(version, spark)
     after = table.refresh()
     if after.version == table.version:
         return OptimizeResult(table=table, version=None, started_ms=started, plan=plan)
@@ -107,18 +104,8 @@ def _upgraded(spark: SparkSession, table: Table, version: int) -> OptimizeResult
     )
 
 
-class DeltaReorgBuilder:
+class DeltaReorgBuilder(PartitionBuilder):
     """``DeltaTable.reorg()``: choose partitions, then execute. Delta's own Python API has none."""
-
-    def __init__(self, spark: SparkSession, open_now: Callable[[], Table]) -> None:
-        self._spark = spark
-        self._open = open_now
-        self._filters: list[str] = []
-
-    def where(self, partitionFilter: str) -> DeltaReorgBuilder:
-        """Only partitions for which this holds; several filters all have to hold."""
-        self._filters.append(partitionFilter)
-        return self
 
     def executePurge(self) -> DataFrame:
         """Rewrite files with deletion vectors or dropped columns; returns path and metrics."""

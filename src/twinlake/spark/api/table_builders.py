@@ -1,20 +1,25 @@
-"""Builders of ``DeltaTable.create`` and its kin: what a table shall be, then ``execute()``."""
+"""The builder of ``DeltaTable.create`` and ``replace``: it collects a definition, then executes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from twinlake.spark.api.new_columns import IdentityGenerator, NewColumn, columns_of
-from twinlake.spark.api.table_making import Creation, Definition
-from twinlake.spark.errors import speaks_spark
+from pyspark.sql.types import DataType, StructField, StructType
+
+from twinlake.spark.api.column_definition import (
+    ColumnDefinition,
+    IdentityGenerator,
+    columns_from_schema,
+)
+from twinlake.spark.api.create_table import CreateMode, TableDefinition
+from twinlake.spark.errors import raises_spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType, StructField, StructType
 
-    from twinlake.spark.api.named_tables import Place
+    from twinlake.spark.api.catalog import CatalogTableReference
 
 __all__ = ["DeltaTableBuilder", "IdentityGenerator"]
 
@@ -23,43 +28,46 @@ _Names = str | list[str] | tuple[str, ...]
 
 
 class DeltaTableBuilder(Generic[T]):
-    """A table that is to be made; ``DeltaTable.create(spark)`` and the like return one.
+    """Collects the definition of a table; ``DeltaTable.create(spark)`` and the like return one.
 
     A name, a location or both must be given. A name is registered in the session's catalog of
     names; without a location the table goes to the session's warehouse.
     """
 
     def __init__(
-        self, spark: SparkSession, creation: Creation, handle: Callable[[Place], T]
+        self,
+        spark: SparkSession,
+        creation: CreateMode,
+        handle: Callable[[CatalogTableReference], T],
     ) -> None:
         self._spark = spark
         self._creation = creation
         self._handle = handle
-        self._asked = Definition()
+        self._asked = TableDefinition()
 
     def _with(self, **changes: Any) -> DeltaTableBuilder[T]:
         self._asked = self._asked.changed(**changes)
         return self
 
-    @speaks_spark
+    @raises_spark_errors
     def tableName(self, identifier: str) -> DeltaTableBuilder[T]:
         """The name, with or without a namespace before it."""
         _want(str, "Identifier must be str.", identifier)
         return self._with(name=identifier)
 
-    @speaks_spark
+    @raises_spark_errors
     def location(self, location: str) -> DeltaTableBuilder[T]:
         """The folder of the table."""
         _want(str, "Location must be str.", location)
         return self._with(location=location)
 
-    @speaks_spark
+    @raises_spark_errors
     def comment(self, comment: str) -> DeltaTableBuilder[T]:
-        """What the table is for."""
+        """The description of the table."""
         _want(str, "Table comment must be str.", comment)
         return self._with(comment=comment)
 
-    @speaks_spark
+    @raises_spark_errors
     def addColumn(
         self,
         colName: str,
@@ -70,8 +78,6 @@ class DeltaTableBuilder(Generic[T]):
         comment: str | None = None,
     ) -> DeltaTableBuilder[T]:
         """Add a column; it may be computed by an expression or numbered by the table."""
-        from pyspark.sql.types import DataType
-
         _want(str, "Column name must be str.", colName)
         if type(dataType) is not str and not isinstance(dataType, DataType):
             _refuse("Column data type must be str or DataType.", [dataType])
@@ -79,7 +85,7 @@ class DeltaTableBuilder(Generic[T]):
         if comment is not None:
             _want(str, "Column comment must be str.", comment)
         generated, identity = _source(generatedAlwaysAs, generatedByDefaultAs)
-        column = NewColumn.of(
+        column = ColumnDefinition.of(
             self._spark,
             colName,
             dataType,
@@ -91,38 +97,36 @@ class DeltaTableBuilder(Generic[T]):
         )
         return self._with(columns=(*self._asked.columns, column))
 
-    @speaks_spark
+    @raises_spark_errors
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder[T]:
         """Add the columns of an existing schema."""
-        from pyspark.sql.types import StructField, StructType
-
         if isinstance(cols, list):
             for col in cols:
                 _want(StructField, "Column in existing schema must be StructField.", col)
             cols = StructType(cols)
         _want(StructType, "Schema must be StructType or a list of StructField.", cols)
-        return self._with(columns=(*self._asked.columns, *columns_of(cols)))
+        return self._with(columns=(*self._asked.columns, *columns_from_schema(cols)))
 
-    @speaks_spark
+    @raises_spark_errors
     def partitionedBy(self, *cols: _Names) -> DeltaTableBuilder[T]:
-        """Keep rows with different values of these columns in different files."""
+        """Set the partition columns."""
         return self._with(partition_by=_columns(cols, "Partitioning column must be str."))
 
-    @speaks_spark
+    @raises_spark_errors
     def clusterBy(self, *cols: _Names) -> DeltaTableBuilder[T]:
-        """Record the columns that rows shall be clustered by."""
+        """Set the clustering columns."""
         return self._with(cluster_by=_columns(cols, "Clustering column must be str."))
 
-    @speaks_spark
+    @raises_spark_errors
     def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
         """Set a table property."""
         if type(key) is not str or type(value) is not str:
             _refuse("Key and value of property must be string.", [key, value])
         return self._with(properties={**self._asked.properties, key: value})
 
-    @speaks_spark
+    @raises_spark_errors
     def execute(self) -> T:
-        """Make the table, or replace the one that is there; returns it."""
+        """Create or replace the table; returns it."""
         return self._handle(self._creation.run(self._spark, self._asked))
 
 

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError, listed
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
-    IDENTITY_STEP_KEY,
     Struct,
     parse_path,
     render_path,
     resolve_path,
 )
-from twinlake.spark.read.columns import visible_field
-from twinlake.spark.rows.prepare import default_value, fitted
-from twinlake.spark.spark_types import from_spark, quoted, spark_type
+from twinlake.spark.read.columns import visible_type
+from twinlake.spark.rows.identity import refuse_update
+from twinlake.spark.rows.projection import cast_column, default_value
+from twinlake.spark.spark_types import from_spark, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType, StructField
 
-__all__ = ["assigned", "checked_assignments", "resolved_assignments"]
+T = TypeVar("T")
+
+__all__ = ["AssignmentTree", "assign_columns", "check_assignments", "resolve_assignments"]
 
 
-def checked_assignments(given: Any, argument: str) -> dict[str, str | Column]:
+def check_assignments(given: Any, argument: str) -> dict[str, str | Column]:
     """Values by column, as SQL text or Columns; Python's errors for anything else, as in Delta."""
-    from pyspark.sql import Column
-
     if given is None:
         raise ValueError(f"{argument} cannot be None")
     if not isinstance(given, dict):
@@ -49,7 +50,7 @@ def checked_assignments(given: Any, argument: str) -> dict[str, str | Column]:
     return dict(given)
 
 
-def resolved_assignments(
+def resolve_assignments(
     spark: SparkSession, metadata: Metadata, assignments: Mapping[str, str | Column]
 ) -> dict[ColumnPath, Column]:
     """The assignments by column path, checked: columns exist, none is set twice or in parts."""
@@ -57,9 +58,9 @@ def resolved_assignments(
     problems: list[str] = []
     for name, value in assignments.items():
         path = resolve_path(metadata.schema, parse_path(name))
-        field = metadata.schema.get(path[0]) if len(path) == 1 else None
-        if field is not None and _asks_for_default(value, metadata):
-            column = default_value(spark, field)
+        own = metadata.schema.get(path[0]) if len(path) == 1 else None
+        if own is not None and _asks_for_default(value, metadata):
+            column = default_value(spark, own)
         else:
             column = F.expr(value) if isinstance(value, str) else value
         for other in found:
@@ -76,7 +77,7 @@ def resolved_assignments(
             delta_class="DELTA_CONFLICT_SET_COLUMN",
             fields={"problems": problems},
         )
-    _refuse_identity(metadata, found)
+    refuse_update(metadata.schema, {path[0] for path in found})
     return found
 
 
@@ -89,21 +90,7 @@ def _asks_for_default(value: str | Column, metadata: Metadata) -> bool:
     )
 
 
-def _refuse_identity(metadata: Metadata, found: Mapping[ColumnPath, Column]) -> None:
-    for path in found:
-        field = metadata.schema.get(path[0])
-        if field is not None and IDENTITY_STEP_KEY in field.metadata:
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"The identity column {field.name} cannot be updated.",
-                why="its values are given out by the table",
-                fix="Leave the column out of the assignments.",
-                delta_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
-                fields={"column": field.name},
-            )
-
-
-def assigned(
+def assign_columns(
     frame: DataFrame,
     metadata: Metadata,
     assignments: Mapping[str, str | Column],
@@ -114,71 +101,86 @@ def assigned(
 
     ``only``: the rows that get them, all if not given.
     """
-    wanted = resolved_assignments(frame.sparkSession, metadata, assignments)
+    wanted = resolve_assignments(frame.sparkSession, metadata, assignments)
     # Spark says which types the values have; nothing is run for it.
     values = [column.alias(f"v{n}") for n, column in enumerate(wanted.values())]
-    types = [field.type for field in from_spark(frame.select(*values).schema)]
-    tree = _Node(None, {})
-    for (path, column), kind in zip(wanted.items(), types, strict=True):
-        tree.put(path, (column, kind))
-    names = {field.name for field in metadata.schema}
+    types = [own.type for own in from_spark(frame.select(*values).schema)]
+    typed = zip(wanted.values(), types, strict=True)
+    tree = AssignmentTree.of(dict(zip(wanted, typed, strict=True)))
+    names = set(metadata.schema.names())
     columns: list[Column] = []
-    for field in metadata.schema:
-        current = F.col(quoted(field.name))
-        node = tree.children.get(field.name)
-        value = current if node is None else node.value(current, field, (field.name,))
+    for own in metadata.schema:
+        current = F.col(quoted(own.name))
+        node = tree.children.get(own.name)
+        value = _value(frame.sparkSession, node, current, own, (own.name,))
         if node is not None and only is not None:
             value = F.when(only, value).otherwise(current)
-        columns.append(value.alias(field.name))
+        columns.append(value.alias(own.name))
     others = [F.col(quoted(name)) for name in frame.columns if name not in names]
     changed = frame.select(*columns, *others)
     return _regenerated(changed, metadata, frozenset(path[0] for path in wanted))
 
 
 @dataclass(slots=True)
-class _Node:
-    """Assignments at and below one column."""
+class AssignmentTree(Generic[T]):
+    """The values that are assigned to a column, or to the fields below it."""
 
-    own: tuple[Column, DataType] | None
-    children: dict[str, _Node]
+    own: T | None = None
+    children: dict[str, AssignmentTree[T]] = field(default_factory=dict)
 
-    def put(self, path: ColumnPath, value: tuple[Column, DataType]) -> None:
-        node = self
-        for part in path:
-            node = node.children.setdefault(part, _Node(None, {}))
-        node.own = value
+    @classmethod
+    def of(cls, assignments: Mapping[ColumnPath, T]) -> AssignmentTree[T]:
+        """The assignments of all columns."""
+        root: AssignmentTree[T] = cls()
+        for path, value in assignments.items():
+            node = root
+            for part in path:
+                node = node.children.setdefault(part, cls())
+            node.own = value
+        return root
 
-    def value(self, current: Column, field: StructField, path: ColumnPath) -> Column:
-        if self.own is not None:
-            column, kind = self.own
-            return fitted(column, kind, field.type, path)
-        if not isinstance(field.type, Struct):
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"Parts of {render_path(path)} cannot be set.",
-                why="it is not a struct, and elements of arrays and maps have no name",
-                fix="Set the whole column.",
-                delta_class="DELTA_INVALID_FIELD_SELECTION",
-            )
-        parts = []
-        for child in field.type:
-            inner = current.getField(child.name)
-            node = self.children.get(child.name)
-            here = (*path, child.name)
-            parts.append(
-                (inner if node is None else node.value(inner, child, here)).alias(child.name)
-            )
-        return F.struct(*parts)
+
+def _value(
+    spark: SparkSession,
+    node: AssignmentTree[tuple[Column, DataType]] | None,
+    current: Column,
+    wanted: StructField,
+    path: ColumnPath,
+) -> Column:
+    """The column after the assignments at and below it."""
+    if node is None:
+        return current
+    if node.own is not None:
+        column, kind = node.own
+        return cast_column(spark, column, kind, wanted.type, path)
+    if not isinstance(wanted.type, Struct):
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"Fields of {render_path(path)} cannot be assigned.",
+            why="it is not a struct, and elements of arrays and maps have no name",
+            fix="Assign the whole column.",
+            delta_class="DELTA_INVALID_FIELD_SELECTION",
+        )
+    return F.struct(
+        *(
+            _value(
+                spark,
+                node.children.get(child.name),
+                current.getField(child.name),
+                child,
+                (*path, child.name),
+            ).alias(child.name)
+            for child in wanted.type
+        )
+    )
 
 
 def _regenerated(frame: DataFrame, metadata: Metadata, given: frozenset[str]) -> DataFrame:
     """Generated columns follow the columns they are made of, unless they were set themselves."""
     made = {
-        field.name: F.expr(str(field.metadata[GENERATION_EXPRESSION_KEY])).cast(
-            spark_type(Struct((visible_field(field),)))[0].dataType
-        )
-        for field in metadata.schema
-        if GENERATION_EXPRESSION_KEY in field.metadata and field.name not in given
+        own.name: F.expr(str(own.metadata[GENERATION_EXPRESSION_KEY])).cast(visible_type(own))
+        for own in metadata.schema
+        if GENERATION_EXPRESSION_KEY in own.metadata and own.name not in given
     }
     if not made:
         return frame

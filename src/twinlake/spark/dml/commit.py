@@ -1,4 +1,4 @@
-"""From new files to a new version: the one place where the data plane commits."""
+"""From new files to a new version: all commits of the data plane."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from twinlake.actions import find_clustering
 from twinlake.commit import CommitOptions, Transaction
 from twinlake.errors import Code, CommitUnknown, UserError, how_to_set
 from twinlake.log import CACHE
+from twinlake.protocol import keys
 from twinlake.schema import physical_path, render_path, walk_fields
-from twinlake.spark.files.target import FileTarget
+from twinlake.spark.files.file_target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
-from twinlake.storage import decode_path, store_config
-from twinlake.table.catalog.publish import HOOKS
+from twinlake.storage import decode_path
+from twinlake.table.catalog import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from twinlake.actions import Action, AddFile
-    from twinlake.commit import CommitResult, Operation
-    from twinlake.commit.readset import ReadSet
+    from twinlake.commit import CommitResult, Operation, ReadSet
     from twinlake.log import Snapshot
-    from twinlake.protocol import Metadata, Protocol
+    from twinlake.protocol import Metadata
     from twinlake.schema import StructField
     from twinlake.storage import Store
     from twinlake.table import Table
 
 __all__ = [
-    "NewFiles",
+    "UncommittedFiles",
     "clustering_columns",
     "commit_change",
-    "file_target",
-    "store_target",
+    "table_target",
+    "write_metrics",
 ]
 
 
@@ -69,7 +69,7 @@ def commit_change(
         return None
     if metadata is not None and changed:
         if actions:
-            # Features that the columns lack are told first, as in Delta.
+            # Features that the columns lack are reported first, as in Delta.
             table.protocol.upgraded_for(metadata, policy=chosen.policy)
             _refuse_broken_feed(table.metadata, metadata, operation)
         transaction.update_metadata(metadata)
@@ -81,7 +81,7 @@ def commit_change(
 def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation) -> None:
     """Rows and lost columns in one commit: its changes fit neither schema, as Delta sees it."""
     mode = after.column_mapping_mode
-    if not after.flag("delta.enableChangeDataFeed") or mode == "none":
+    if not after.flag(keys.ENABLE_CHANGE_DATA_FEED) or mode == "none":
         return
     old, new = (
         {physical_path(m.schema, path, mode): path for path, _ in walk_fields(m.schema)}
@@ -95,13 +95,13 @@ def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation)
             why=f"the change data feed is on, and {', '.join(lost)} would be dropped or renamed "
             "by the commit that changes rows",
             fix="Drop or rename the columns first, or run "
-            f"{how_to_set('delta.enableChangeDataFeed', 'false')}.",
+            f"{how_to_set(keys.ENABLE_CHANGE_DATA_FEED, 'false')}.",
             delta_class="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
             fields={"columns": lost, "operation": str(operation.name)},
         )
 
 
-class NewFiles:
+class UncommittedFiles:
     """Files that were written for a commit; if the commit fails, they are deleted again."""
 
     def __init__(self, store: Store) -> None:
@@ -116,7 +116,7 @@ class NewFiles:
         """A file by its key in the store."""
         self._keys.append(key)
 
-    def __enter__(self) -> NewFiles:
+    def __enter__(self) -> UncommittedFiles:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -128,7 +128,7 @@ class NewFiles:
             self._store.delete(self._keys)
 
 
-def file_target(
+def table_target(
     table: Table,
     metadata: Metadata,
     *,
@@ -137,7 +137,7 @@ def file_target(
     target_file_size: int | None = None,
 ) -> FileTarget:
     """Where new files of a table go, under the metadata it will have."""
-    return store_target(
+    return FileTarget.of(
         table.snapshot.store,
         metadata,
         folder=folder,
@@ -148,33 +148,19 @@ def file_target(
     )
 
 
-def store_target(
-    store: Store,
-    metadata: Metadata,
-    *,
-    folder: str = "",
-    extra: Sequence[StructField] = (),
-    target_file_size: int | None = None,
-    clustering: tuple[tuple[str, ...], ...] = (),
-    protocol: Protocol | None = None,
-) -> FileTarget:
-    """Where files go in a store that may hold no table yet."""
-    config = store_config(store)
-    return FileTarget(
-        url=config.url,
-        options=config.options,
-        durable=config.durable,
-        metadata=metadata,
-        folder=folder,
-        extra=tuple(extra),
-        stats=not folder,
-        target_file_size=target_file_size,
-        clustering=clustering,
-        protocol=protocol,
-    )
-
-
 def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
     """The clustering columns by physical path."""
     found = find_clustering(snapshot.domains.values())
     return () if found is None else found.physical_paths(snapshot.metadata)
+
+
+def write_metrics(files: Sequence[AddFile]) -> dict[str, str]:
+    """How much was written, by the names of Delta's metrics."""
+    rows = [file.num_live_records for file in files]
+    found = {
+        "numFiles": str(len(files)),
+        "numOutputBytes": str(sum(file.size for file in files)),
+    }
+    if all(count is not None for count in rows):
+        found["numOutputRows"] = str(sum(count or 0 for count in rows))
+    return found

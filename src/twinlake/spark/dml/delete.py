@@ -1,29 +1,27 @@
-"""DELETE: rows that match a condition leave the table."""
+"""DELETE: rows that match a condition are removed."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from twinlake.commit import Operation, OperationName
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet
 from twinlake.commit.plans import TableRules, plan_delete, plan_delete_files
-from twinlake.commit.readset import ReadSet
 from twinlake.schema.predicates import evaluate_on, is_exact, is_partition_only
 from twinlake.spark.dml.row_change import RowChange, collect_positions
 from twinlake.spark.read.conditions import Condition
-from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX, Scan
+from twinlake.spark.read.table_scan import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from twinlake.commit import CommitOptions
     from twinlake.commit.plans import Outcome
     from twinlake.log import Snapshot
     from twinlake.schema import ColumnPath
     from twinlake.schema.predicates import Expr
     from twinlake.table import Table
 
-__all__ = ["delete", "files_decided"]
+__all__ = ["delete", "delete_rows"]
 
 
 def delete(
@@ -41,8 +39,7 @@ def delete(
     data file.
     """
     started = time.monotonic()
-    rules = TableRules.of(table.metadata)
-    rules.refuse_row_loss("DELETE")
+    TableRules.of(table.metadata).refuse_row_loss("DELETE")
     wanted = (
         None
         if condition is None
@@ -50,38 +47,39 @@ def delete(
     )
     parameters = {"predicate": ["true" if wanted is None else wanted.shown]}
     operation = Operation(name=OperationName.DELETE, parameters=parameters)
-    change = RowChange(spark, table, operation)
-    if options is not None:
-        change.options = options
-    with change:
-        if wanted is None or _decided_by_files(table, wanted):
-            outcome = _whole_files(change, wanted)
-        else:
-            outcome = _rows(change, wanted)
+    with RowChange(spark, table, operation, options=options or CommitOptions()) as change:
+        outcome, _ = delete_rows(change, wanted)
         change.commit(outcome, started=started)
     deleted = outcome.metrics.get("numDeletedRows")
     return None if deleted is None else int(deleted)
 
 
-def _decided_by_files(table: Table, wanted: Condition) -> bool:
-    """Whether each file goes or stays as a whole."""
-    columns = table.metadata.partition_columns
-    return is_partition_only(wanted.expr, columns) and is_exact(wanted.expr)
+def delete_rows(change: RowChange, wanted: Condition | None) -> tuple[Outcome, bool]:
+    """The outcome of deleting matching rows, and whether it needs change files.
 
-
-def _whole_files(change: RowChange, wanted: Condition | None) -> Outcome:
-    now = change.table.runtime.clock.now_ms()
-    snapshot = change.snapshot
+    Files go as a whole where there is no condition, or partition values decide it.
+    """
+    snapshot, rules = change.snapshot, change.rules
+    clock = change.table.runtime.clock
     if wanted is None:
         reads = ReadSet(whole_table=True)
-        return plan_delete_files(snapshot.adds(), rules=change.rules, reads=reads, now=now)
-    reads = ReadSet(predicates=(wanted.expr,))
-    paths = files_decided(snapshot, wanted.expr)
-    gone = snapshot.live_files(paths).values()
-    return plan_delete_files(gone, rules=change.rules, reads=reads, now=now)
+        return plan_delete_files(
+            snapshot.adds(), rules=rules, reads=reads, now=clock.now_ms()
+        ), False
+    expr = wanted.expr
+    if is_partition_only(expr, snapshot.metadata.partition_columns) and is_exact(expr):
+        gone = snapshot.live_files(_files_by_partition(snapshot, expr)).values()
+        reads = ReadSet(predicates=(expr,))
+        return plan_delete_files(gone, rules=rules, reads=reads, now=clock.now_ms()), False
+    files = snapshot.files(expr)
+    reads = ReadSet(predicates=(expr,), files=frozenset(files["path"].to_pylist()))
+    scanned = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
+    rows = collect_positions(wanted.named(scanned).where(wanted.column))
+    plan = plan_delete(change.touched_files(files, delete=rows), rules=rules, reads=reads)
+    return plan.finish(change.write(plan), now=clock.now_ms()), plan.needs_change_files
 
 
-def files_decided(snapshot: Snapshot, expr: Expr) -> list[str]:
+def _files_by_partition(snapshot: Snapshot, expr: Expr) -> list[str]:
     """The files whose partition values make the expression true.
 
     Skipping may keep a file that does not match; here that would delete its rows, so the
@@ -93,15 +91,3 @@ def files_decided(snapshot: Snapshot, expr: Expr) -> list[str]:
     columns = dict(zip(names, values.flatten(), strict=True))
     mask = evaluate_on(expr, columns, len(files))
     return [path for path in files.filter(mask)["path"].to_pylist() if path is not None]
-
-
-def _rows(change: RowChange, wanted: Condition) -> Outcome:
-    snapshot = change.snapshot
-    files = snapshot.files(wanted.expr)
-    reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
-    matched = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
-    rows = collect_positions(
-        wanted.named(matched).where(wanted.column).select(FILE_NUMBER, ROW_INDEX)
-    )
-    plan = plan_delete(change.touched_files(files, delete=rows), rules=change.rules, reads=reads)
-    return plan.finish(change.write(plan), now=change.table.runtime.clock.now_ms())

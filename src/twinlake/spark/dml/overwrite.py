@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twinlake.commit.plans.figures import total_size
-from twinlake.commit.readset import ReadSet
+from twinlake.commit import ReadSet
+from twinlake.commit.plans import total_size
 from twinlake.protocol import partition_zone
-from twinlake.schema import parse_partition_value, physical_name
-from twinlake.schema.predicates.expressions import (
+from twinlake.schema import parse_partition_value, physical_path
+from twinlake.schema.predicates import (
     Column,
     Comparison,
     IsNull,
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
 
-__all__ = ["Removal", "all_files", "same_partitions"]
+__all__ = ["RemovedFiles", "all_files", "same_partitions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class RemovedFiles:
     """Files that go, and what had to be looked at to know."""
 
     files: tuple[AddFile, ...]
@@ -47,19 +47,19 @@ class Removal:
         return total_size(self.files)
 
 
-def all_files(snapshot: Snapshot) -> Removal:
+def all_files(snapshot: Snapshot) -> RemovedFiles:
     """Everything there is."""
-    return Removal(files=tuple(snapshot.adds()), reads=ReadSet(whole_table=True))
+    return RemovedFiles(files=tuple(snapshot.adds()), reads=ReadSet(whole_table=True))
 
 
-def same_partitions(snapshot: Snapshot, new: Iterable[AddFile]) -> Removal:
+def same_partitions(snapshot: Snapshot, new: Iterable[AddFile]) -> RemovedFiles:
     """The files in the partitions that new files are in."""
     metadata = snapshot.metadata
     if not metadata.partition_columns:
         return all_files(snapshot)
     wanted = {_values(file, metadata) for file in new}
     files = tuple(add for add in snapshot.adds() if _values(add, metadata) in wanted)
-    return Removal(
+    return RemovedFiles(
         files=files,
         reads=ReadSet(predicates=(_in_partitions(wanted, metadata),)),
     )
@@ -71,7 +71,7 @@ def _values(file: AddFile, metadata: Metadata) -> tuple[object, ...]:
     for name in metadata.partition_columns:
         field = metadata.schema.get(name)
         if field is not None:
-            stored = name if metadata.column_mapping_mode == "none" else physical_name(field)
+            (stored,) = physical_path(metadata.schema, (name,), metadata.column_mapping_mode)
             text = file.partition_values.get(stored)
             found.append(parse_partition_value(text, field.type, zone=partition_zone(metadata)))
     return tuple(found)

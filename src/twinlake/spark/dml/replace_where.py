@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from twinlake.commit.plans import ChangeType, plan_delete, plan_delete_files
-from twinlake.commit.readset import ReadSet
+from twinlake.commit.plans import ChangeType
 from twinlake.errors import Code, UserError
-from twinlake.schema.predicates import is_exact, is_partition_only
-from twinlake.spark.dml.delete import files_decided
-from twinlake.spark.dml.metrics import write_metrics
-from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange, collect_positions
+from twinlake.spark.dml.commit import write_metrics
+from twinlake.spark.dml.delete import delete_rows
+from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange
 from twinlake.spark.read.conditions import Condition
-from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX, Scan
-from twinlake.spark.rows.constraints import as_stored, first_cells, let_through
-from twinlake.spark.rows.row_errors import raised_for_row
+from twinlake.spark.rows.constraints import as_stored, filter_or_raise, first_cells
+from twinlake.spark.rows.row_errors import raise_for_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +43,7 @@ def replace_rows(
     changed = None if metadata == table.metadata else metadata
     change = RowChange(spark, table, operation, metadata=changed, options=options)
     with change:
-        outcome, needs_changes = _removal(change, wanted)
+        outcome, needs_changes = delete_rows(change, wanted)
         checked = _all_match(as_stored(frame, metadata), wanted, metadata)
         if needs_changes:
             # The new rows go to data files and to change files and must be the same in both.
@@ -63,22 +60,6 @@ def replace_rows(
     return table.refresh()
 
 
-def _removal(change: RowChange, wanted: Condition) -> tuple[Outcome, bool]:
-    """What taking the old rows out comes to, and whether change files are needed for it."""
-    snapshot, now = change.snapshot, change.table.runtime.clock.now_ms()
-    columns = snapshot.metadata.partition_columns
-    if is_partition_only(wanted.expr, columns) and is_exact(wanted.expr):
-        gone = snapshot.live_files(files_decided(snapshot, wanted.expr)).values()
-        reads = ReadSet(predicates=(wanted.expr,))
-        return plan_delete_files(gone, rules=change.rules, reads=reads, now=now), False
-    files = snapshot.files(wanted.expr)
-    reads = ReadSet(predicates=(wanted.expr,), files=frozenset(files["path"].to_pylist()))
-    whole = Scan(snapshot=snapshot, files=files, positions=True).frame(change.spark)
-    rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
-    plan = plan_delete(change.touched_files(files, delete=rows), rules=change.rules, reads=reads)
-    return plan.finish(change.write(plan), now=now), plan.needs_change_files
-
-
 def _all_match(frame: DataFrame, wanted: Condition, metadata: Metadata) -> DataFrame:
     """The frame, failing on a row that the next reader of the predicate would not find."""
     error = UserError(
@@ -89,8 +70,8 @@ def _all_match(frame: DataFrame, wanted: Condition, metadata: Metadata) -> DataF
         delta_class="DELTA_REPLACE_WHERE_MISMATCH",
         fields={"predicate": wanted.sql},
     )
-    raised = raised_for_row(frame.sparkSession, error, first_cells(metadata.schema))
-    return let_through(frame, [(wanted.column, raised.cast("boolean"))])
+    raised = raise_for_row(frame.sparkSession, error, first_cells(metadata.schema))
+    return filter_or_raise(frame, [(wanted.column, raised.cast("boolean"))])
 
 
 def _metrics(

@@ -1,7 +1,7 @@
 """What DELETE, UPDATE and MERGE share: from matched rows to a commit.
 
 The engine's part is three things: find which rows of which files are meant, write what
-``commit.plans`` asks for, and commit. Which file is dropped, gets a vector or is written again is
+``commit.plans`` asks for, and commit. Which file is dropped, gets a vector or is rewritten is
 decided there, not here.
 """
 
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from pyroaring import BitMap64
 from pyspark.sql import functions as F
 
 from twinlake.actions import AddCDCFile
@@ -24,24 +26,28 @@ from twinlake.commit.plans import (
     TouchedFile,
     WriteDeletionVector,
     Written,
-    physical_rows,
     positions,
     touched,
 )
+from twinlake.log import dv_key, read_footer, write_dv_file
 from twinlake.schema import STRING, StructField
-from twinlake.spark.dml.commit import NewFiles, commit_change, file_target
+from twinlake.spark.dml.commit import UncommittedFiles, commit_change, table_target
 from twinlake.spark.files.file_layout import row_id_fields
-from twinlake.spark.files.writers import write_files
+from twinlake.spark.files.file_writer import write_files
+from twinlake.spark.read.deletion_vectors import read_deletion_vectors
 from twinlake.spark.read.table_scan import (
     FILE_NUMBER,
     ROW_COMMIT_VERSION,
     ROW_ID,
     ROW_INDEX,
     Scan,
-    materialised_columns,
+    files_at,
+    row_tracking_columns,
+    union,
 )
-from twinlake.spark.read.vectors import read_vectors
+from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.spark_types import quoted
+from twinlake.storage import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,12 +57,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.actions import Action, AddFile
-    from twinlake.commit import CommitResult
+    from twinlake.commit import CommitResult, ReadSet
     from twinlake.commit.plans import Outcome
-    from twinlake.commit.readset import ReadSet
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
-    from twinlake.spark.files.target import FileTarget
+    from twinlake.spark.files.file_target import FileTarget
     from twinlake.table import Table
 
 __all__ = ["CHANGE_TYPE", "RowChange", "collect_positions", "positions_by_file"]
@@ -67,8 +72,6 @@ _CHANGE_FOLDER: Final = "_change_data"
 
 def collect_positions(matched: DataFrame) -> dict[int, Positions]:
     """The rows of a frame with ``FILE_NUMBER`` and ``ROW_INDEX``, by file."""
-    import numpy as np
-
     found = matched.select(FILE_NUMBER, ROW_INDEX).toArrow()
     files, rows = found[FILE_NUMBER].to_numpy(), found[ROW_INDEX].to_numpy()
     order = np.argsort(files, kind="stable")
@@ -77,9 +80,6 @@ def collect_positions(matched: DataFrame) -> dict[int, Positions]:
 
 def positions_by_file(files: Any, rows: Any) -> dict[int, Positions]:
     """Arrays of files' numbers, sorted, and of rows in them, as positions by file."""
-    import numpy as np
-    from pyroaring import BitMap64
-
     numbers, starts = np.unique(files, return_index=True)
     if not len(numbers):
         return {}
@@ -101,7 +101,7 @@ class RowChange:
     options: CommitOptions = field(default_factory=CommitOptions)
     times: dict[str, int] = field(default_factory=dict)
     """Milliseconds by stage: ``scan`` and ``rewrite``."""
-    made: NewFiles = field(init=False)
+    made: UncommittedFiles = field(init=False)
     """Files written so far, for the case that the operation fails."""
 
     @property
@@ -133,7 +133,7 @@ class RowChange:
             return []
         chosen = files.take(numbers)
         adds = self.snapshot.live_files(chosen["path"].to_pylist())
-        hidden = read_vectors(self.snapshot.store, chosen)
+        hidden = read_deletion_vectors(self.snapshot.store, chosen)
         return [
             touched(
                 adds[path],
@@ -146,17 +146,14 @@ class RowChange:
         ]
 
     def _rows_in(self, add: AddFile) -> int:
-        known = physical_rows(add)
+        known = add.num_records
         if known is not None:
             return known
-        from twinlake.log import read_footer
-        from twinlake.storage import resolve
-
         return int(read_footer(*resolve(self.snapshot.store, add.path)).metadata.num_rows)
 
     def target(self, *, folder: str = "", extra: Sequence[StructField] = ()) -> FileTarget:
         """Where new files of this operation go."""
-        return file_target(self.table, self.after, folder=folder, extra=extra)
+        return table_target(self.table, self.after, folder=folder, extra=extra)
 
     def rows_at(self, rows: Mapping[str, Positions], *, row_ids: bool = False) -> DataFrame:
         """The rows at these positions, by path in the log, with their positions."""
@@ -173,18 +170,14 @@ class RowChange:
 
     def only(self, paths: Iterable[str]) -> pa.Table:
         """These files of the version, by path in the log."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        files = self.snapshot.files()
-        return files.filter(pc.is_in(files["path"], value_set=pa.array(list(paths), pa.string())))
+        return files_at(self.snapshot, paths)
 
     def copied(self, plan: RowPlan) -> DataFrame | None:
-        """The rows that a plan has written again unchanged."""
+        """The unchanged rows of the files that a plan rewrites."""
         kept = {s.file.add.path: s.keep for s in plan.steps if isinstance(s, RewriteFile)}
         if not kept:
             return None
-        return self.fitted(self.rows_at(kept, row_ids=plan.materialise_row_ids))
+        return self.projected(self.rows_at(kept, row_ids=plan.materialise_row_ids))
 
     def write(
         self,
@@ -216,7 +209,7 @@ class RowChange:
         extra: tuple[StructField, ...] = ()
         frames = [part.select(*names) for part in parts]
         if row_ids:
-            ids = materialised_columns(self.snapshot)
+            ids = row_tracking_columns(self.snapshot)
             extra = row_id_fields(self.after, ids)
             frames = [
                 part.select(
@@ -230,13 +223,11 @@ class RowChange:
                 )
                 for part in parts
             ]
-        files = write_files(_union(frames), self.target(extra=extra))
+        files = write_files(union(frames), self.target(extra=extra))
         self.made.add(*files)
         return files
 
     def _write_vectors(self, plan: RowPlan) -> dict[str, Any]:
-        from twinlake.log.deletion_vectors import dv_key, write_dv_file
-
         steps = [step for step in plan.steps if isinstance(step, WriteDeletionVector)]
         if not steps:
             return {}
@@ -253,14 +244,14 @@ class RowChange:
         for kind in (ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE):
             rows = {c.file.add.path: c.positions for c in plan.change_rows if c.change_type is kind}
             if rows:
-                found = self.fitted(self.rows_at(rows))
+                found = self.projected(self.rows_at(rows))
                 parts.append(found.withColumn(CHANGE_TYPE, F.lit(str(kind))))
         return self.write_change_files(parts)
 
     def write_change_files(self, parts: Sequence[DataFrame]) -> tuple[AddCDCFile, ...]:
         """Change files of frames that have the table's columns and ``_change_type``."""
         names = [*(quoted(f.name) for f in self.after.schema), CHANGE_TYPE]
-        whole = _union([part.select(*names) for part in parts])
+        whole = union([part.select(*names) for part in parts])
         extra = (StructField(CHANGE_TYPE, STRING),)
         files = write_files(whole, self.target(folder=_CHANGE_FOLDER, extra=extra))
         self.made.add(*files)
@@ -271,15 +262,13 @@ class RowChange:
             for f in files
         )
 
-    def fitted(self, frame: DataFrame) -> DataFrame:
+    def projected(self, frame: DataFrame) -> DataFrame:
         """Rows of the version before with the columns of the version after: new ones are null."""
         if self.metadata is None:
             return frame
-        from twinlake.spark.rows.prepare import prepare
-
         positional = (FILE_NUMBER, ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION)
         keep = [name for name in positional if name in frame.columns]
-        return prepare(frame, self.after, own_rows=True, keep=keep)
+        return project_rows(frame, self.after, own_rows=True, keep=keep)
 
     def commit(self, outcome: Outcome, *, started: float | None = None) -> CommitResult | None:
         """Commit what the plan came to; None if there is nothing to commit."""
@@ -325,15 +314,8 @@ class RowChange:
         )
 
     def __enter__(self) -> RowChange:
-        self.made = NewFiles(self.snapshot.store)
+        self.made = UncommittedFiles(self.snapshot.store)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self.made.__exit__(kind, error, trace)
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    first, *others = frames
-    for other in others:
-        first = first.union(other)
-    return first

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from twinlake.commit import Operation, OperationName
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet
 from twinlake.commit.plans import ChangeType, Mode, TableRules, Written, plan_update
-from twinlake.commit.readset import ReadSet
-from twinlake.spark.dml.assignments import assigned
+from twinlake.spark.dml.assignments import assign_columns
 from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange, collect_positions
 from twinlake.spark.read.conditions import Condition
-from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_INDEX, Scan
+from twinlake.spark.read.table_scan import ROW_COMMIT_VERSION, Scan
 from twinlake.spark.rows.constraints import enforce
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from twinlake.commit import CommitOptions
     from twinlake.commit.plans import Outcome, RowPlan
     from twinlake.table import Table
 
@@ -49,10 +47,8 @@ def update(
     chosen = "true" if condition is None else condition
     wanted = Condition.of(spark, table, chosen, "UPDATE", alias=alias, target=target)
     parameters = {} if condition is None else {"predicate": [wanted.shown]}
-    change = RowChange(spark, table, Operation(name=OperationName.UPDATE, parameters=parameters))
-    if options is not None:
-        change.options = options
-    with change:
+    operation = Operation(name=OperationName.UPDATE, parameters=parameters)
+    with RowChange(spark, table, operation, options=options or CommitOptions()) as change:
         outcome = _outcome(change, wanted, assignments)
         change.commit(outcome, started=started)
     return int(outcome.metrics.get("numUpdatedRows", "0"))
@@ -67,9 +63,9 @@ def _outcome(
     scan = Scan(snapshot=snapshot, files=files, positions=True)
     whole = wanted.named(scan.frame(change.spark))
     # Resolved before anything runs: a wrong assignment must not cost a scan.
-    assigned(whole, change.after, assignments)
+    assign_columns(whole, change.after, assignments)
     with change.timed("scan"):
-        rows = collect_positions(whole.where(wanted.column).select(FILE_NUMBER, ROW_INDEX))
+        rows = collect_positions(whole.where(wanted.column))
     plan = plan_update(change.touched_files(files, update=rows), rules=change.rules, reads=reads)
     with change.timed("rewrite"):
         written = _write(change, plan, wanted, assignments) if plan.steps else Written()
@@ -84,7 +80,7 @@ def _write(
 ) -> Written:
     in_place = change.rules.mode is Mode.COPY_ON_WRITE
     rows = _rewritten(change, plan, wanted) if in_place else _matched(change, plan, wanted)
-    frame = assigned(rows, change.after, assignments, only=F.col(_MATCHED))
+    frame = assign_columns(rows, change.after, assignments, only=F.col(_MATCHED))
     frame = enforce(frame, change.after)
     images = None
     if plan.needs_change_files:

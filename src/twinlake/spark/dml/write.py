@@ -13,21 +13,21 @@ from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
 from twinlake.spark.dml.commit import (
-    NewFiles,
+    UncommittedFiles,
     clustering_columns,
     commit_change,
-    file_target,
-    store_target,
+    table_target,
+    write_metrics,
 )
-from twinlake.spark.dml.metrics import write_metrics
-from twinlake.spark.dml.overwrite import Removal, all_files, same_partitions
+from twinlake.spark.dml.overwrite import RemovedFiles, all_files, same_partitions
 from twinlake.spark.dml.replace_where import replace_rows
-from twinlake.spark.errors import speaks_spark
-from twinlake.spark.files.writers import write_files
+from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.files.file_target import FileTarget
+from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.rows.constraints import enforce
-from twinlake.spark.rows.identity import marks
-from twinlake.spark.rows.prepare import columns_with_values, computed_columns, prepare
-from twinlake.spark.rows.schema_fit import (
+from twinlake.spark.rows.identity import with_high_water_marks
+from twinlake.spark.rows.projection import columns_with_values, computed_columns, project_rows
+from twinlake.spark.rows.schema_evolution import (
     evolve,
     first_schema,
     refuse_missing_partitions,
@@ -35,9 +35,9 @@ from twinlake.spark.rows.schema_fit import (
 )
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
-from twinlake.table.catalog.publish import HOOKS
-from twinlake.table.operations.create import clustering_domain, new_metadata
-from twinlake.table.stores import shared_store, table_exists
+from twinlake.table import shared_store, table_exists
+from twinlake.table.catalog import HOOKS
+from twinlake.table.operations import clustering_domain, new_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ _MODES: Final = {
     "default": "ErrorIfExists",
     "ignore": "Ignore",
 }
-"""What users say, and what the history says."""
+"""The modes as users spell them, and as the history does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class WriteOptions:
             )
 
 
-@speaks_spark
+@raises_spark_errors
 def write(
     df: DataFrame,
     path: str | os.PathLike[str],
@@ -237,10 +237,10 @@ class _Creation:
         )
         transaction = Transaction.for_new_table(store, operation, runtime, HOOKS, options=commit)
         CACHE.forget(store.url)
-        with NewFiles(store) as made:
+        with UncommittedFiles(store) as made:
             domain = clustering_domain(metadata, options.cluster_by) if options.cluster_by else None
-            target = store_target(store, metadata, target_file_size=options.target_file_size)
-            files = write_files(enforce(prepare(self.df, metadata), metadata), target)
+            target = FileTarget.of(store, metadata, target_file_size=options.target_file_size)
+            files = write_files(enforce(project_rows(self.df, metadata), metadata), target)
             made.add(*files)
             if options.txn is not None:
                 transaction.set_transaction(*options.txn)
@@ -275,20 +275,20 @@ class _Rows:
         valued = columns_with_values(from_spark(self.df.schema), metadata)
         refuse_missing_partitions(metadata, [*given, *valued])
         refuse_partitions_alone(metadata, valued)
-        frame = prepare(self.df, metadata)
+        frame = project_rows(self.df, metadata)
         frame = enforce(frame, metadata, computed=computed)
         if options.replace_where is not None:
             return self._replace(frame, metadata)
-        with NewFiles(table.snapshot.store) as made:
-            target = file_target(table, metadata, target_file_size=options.target_file_size)
+        with UncommittedFiles(table.snapshot.store) as made:
+            target = table_target(table, metadata, target_file_size=options.target_file_size)
             files = write_files(frame, target)
             made.add(*files)
-            marked = marks(metadata, files, columns=computed) or metadata
+            marked = with_high_water_marks(metadata, files, columns=computed) or metadata
             removal = self._removal(files)
             return self._commit(files, removal, marked)
 
     def _check_clustering(self) -> None:
-        """A write says by which columns a table is clustered; it does not change them."""
+        """A write may repeat the clustering columns of the table; it does not change them."""
         snapshot = self.table.snapshot
         asked = Clustering.parse(
             clustering_domain(snapshot.metadata, self.options.cluster_by).configuration
@@ -313,7 +313,10 @@ class _Rows:
             partition_by=options.partition_by,
         )
 
-    def _removal(self, files: tuple[AddFile, ...]) -> Removal | None:
+    def _commit_options(self) -> CommitOptions:
+        return CommitOptions(policy=self.table.policy, user_metadata=self.options.user_metadata)
+
+    def _removal(self, files: tuple[AddFile, ...]) -> RemovedFiles | None:
         if self.options.shown_mode != "Overwrite":
             return None
         if self.options.dynamic:
@@ -324,7 +327,7 @@ class _Rows:
         options = self.options
         parameters: dict[str, Any] = {
             "mode": options.shown_mode,
-            # What the call said, not what the table has: so does Delta.
+            # The argument of the call, not the columns of the table: as in Delta.
             "partitionBy": list(options.partition_by or ()),
         }
         if options.replace_where is not None:
@@ -338,7 +341,7 @@ class _Rows:
         return Operation(name=OperationName.WRITE, parameters=parameters)
 
     def _commit(
-        self, files: tuple[AddFile, ...], removal: Removal | None, metadata: Metadata
+        self, files: tuple[AddFile, ...], removal: RemovedFiles | None, metadata: Metadata
     ) -> Table:
         table = self.table
         metrics = write_metrics(files)
@@ -354,7 +357,7 @@ class _Rows:
             metadata=metadata,
             reads=None if removal is None else removal.reads,
             metrics=metrics,
-            options=CommitOptions(policy=table.policy, user_metadata=self.options.user_metadata),
+            options=self._commit_options(),
             txn=self.options.txn,
         )
         return table.refresh()
@@ -366,8 +369,6 @@ class _Rows:
             self.options.replace_where or "true",
             self._operation(),
             metadata,
-            options=CommitOptions(
-                policy=self.table.policy, user_metadata=self.options.user_metadata
-            ),
+            options=self._commit_options(),
             txn=self.options.txn,
         )

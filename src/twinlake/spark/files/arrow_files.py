@@ -7,33 +7,30 @@ Names hold the job and the attempt, so that two attempts of one task never meet 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinlake.actions import AddFile
 from twinlake.errors import Code, UserError
-from twinlake.log import BatchStats, StatsColumns, stats_json
+from twinlake.log import BatchStats, stats_json
 from twinlake.schema import HIVE_NULL, Struct, render_partition_path, render_partition_value
 from twinlake.schema import to_arrow as schema_to_arrow
-from twinlake.spark.files.arrow_types import conform
-from twinlake.spark.files.file_layout import Layout, file_tags
+from twinlake.spark.files.arrow_types import conform_array
+from twinlake.spark.files.file_layout import FileLayout, file_tags
 from twinlake.storage import OnDisk, Syncs, encode_path, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from twinlake.spark.files.target import FileTarget
+    from twinlake.spark.files.file_target import FileTarget
 
-__all__ = ["ATTEMPT_COLUMN", "FILE_COLUMN", "PartFiles", "WriteTask", "decode_add"]
-
-FILE_COLUMN: Final = "file"
-ATTEMPT_COLUMN: Final = "attempt"
+__all__ = ["DataFileWriter", "WriteTask"]
 
 _GROUP_BYTES: Final = 64 << 20
 _GROUP_ROWS: Final = 1 << 20
@@ -46,38 +43,17 @@ _FULL_ENOUGH: Final = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTask:
-    """What a Spark task does with its batches: it writes them and yields the files it made."""
+    """The files of one task, in a Spark worker or in the driver."""
 
     target: FileTarget
     job: str
     compression: str = "snappy"
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row a file: the add action as JSON, and which attempt of the task wrote it."""
-        from pyspark import TaskContext
-
-        from twinlake.spark.errors import carrying_errors
-
-        context = TaskContext.get()
-        task, attempt, tries = (
-            (context.partitionId(), context.taskAttemptId(), context.attemptNumber())
-            if context is not None
-            else (0, 0, 0)
-        )
-        with carrying_errors():
-            adds = self.write(batches, task=task, attempt=attempt)
-        if adds:
-            lines = [msgspec.json.encode(add).decode() for add in adds]
-            yield pa.record_batch(
-                [pa.array(lines, pa.string()), pa.array([tries] * len(adds), pa.int32())],
-                names=[FILE_COLUMN, ATTEMPT_COLUMN],
-            )
-
     def write(
         self, batches: Iterable[pa.RecordBatch], *, task: int = 0, attempt: int = 0
     ) -> tuple[AddFile, ...]:
         """The files of these batches; if anything fails none of them is left."""
-        files = PartFiles(
+        files = DataFileWriter(
             self.target,
             stem=f"part-{task:05d}-{self.job}-{attempt}",
             compression=self.compression,
@@ -91,29 +67,20 @@ class WriteTask:
             raise
 
 
-def decode_add(line: str) -> AddFile:
-    """The action that a task sent back."""
-    return msgspec.json.decode(line, type=AddFile)
-
-
-class PartFiles:
+class DataFileWriter:
     """The files that one task writes: one open file a partition, closed when it is full."""
 
     def __init__(self, target: FileTarget, *, stem: str, compression: str) -> None:
         self._target = target
         self._store = target.store()
-        self._layout = Layout.of(target)
+        self._layout = FileLayout.of(target)
         self._stem = stem
         self._compression = compression
         columns = Struct(self._layout.columns)
         self._columns = schema_to_arrow(columns, field_ids=self._layout.field_ids)
         self._schema = pa.schema([self._columns.field(i) for i in self._layout.kept])
         self._dictionaries = _with_dictionary(self._schema)
-        self._stats = (
-            StatsColumns.of(target.metadata, target.protocol, clustering=target.clustering)
-            if target.stats
-            else None
-        )
+        self._stats = target.stats_columns
         self._open: dict[tuple[str | None, ...], _File] = {}
         self._started: list[str] = []
         self._done: list[AddFile] = []
@@ -138,7 +105,9 @@ class PartFiles:
             )
         if not batch.num_rows:
             return
-        arrays = [conform(a, f.type) for a, f in zip(batch.columns, self._columns, strict=True)]
+        arrays = [
+            conform_array(a, f.type) for a, f in zip(batch.columns, self._columns, strict=True)
+        ]
         for i in self._layout.partitions:
             arrays[i] = _empty_as_null(arrays[i])
         data = pa.RecordBatch.from_arrays(
@@ -232,7 +201,7 @@ class PartFiles:
 class _File:
     """One file that is being written."""
 
-    def __init__(self, files: PartFiles, key: str, values: Mapping[str, str | None]) -> None:
+    def __init__(self, files: DataFileWriter, key: str, values: Mapping[str, str | None]) -> None:
         self._files = files
         self._key = key
         self._values = dict(values)
@@ -269,8 +238,6 @@ class _File:
         store = self._files._store
         if not isinstance(store, OnDisk):
             return pa.BufferOutputStream()
-        import os
-
         path = store.local_path(self._key)
         os.makedirs(path[: path.rindex("/")], exist_ok=True)  # noqa: PTH103
         return pa.OSFile(path, "wb")
@@ -336,7 +303,7 @@ class _File:
         )
 
     def abandon(self) -> None:
-        """Let go of the file without caring for what is in it."""
+        """Close the file; it is not used."""
         self._pending = []
         try:
             self._writer.close()
@@ -397,7 +364,7 @@ def _partition_text(value: pa.Scalar, field: Any) -> str | None:
     except (ValueError, OverflowError) as error:
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"A value of partition column {field.name} cannot be written down.",
+            f"A value of partition column {field.name} cannot be stored.",
             why="it is not in the range of Python's dates",
             fix="Partition values have years 1 to 9999.",
             fields={"column": field.name},

@@ -1,8 +1,7 @@
 """Rows of one data file as Arrow batches of the table's columns, without Spark.
 
-For work that copies whole files: no row goes through the JVM. Files that say things only Spark's
-reader knows how to take (old calendars, int96 timestamps) are refused with ``NeedsSpark`` instead
-of being read almost right.
+For operations that copy whole files: no row goes through the JVM. Files that only Spark's reader
+reads right (legacy calendars, int96 timestamps) are refused with ``NeedsSpark``.
 """
 
 from __future__ import annotations
@@ -11,21 +10,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinlake.errors import Code, CorruptTable, how_to_restore
+from twinlake.log import read_dv
+from twinlake.schema import PARQUET_FIELD_ID
 from twinlake.storage import OS_ERRORS, OnDisk, os_error, resolve
 
 if TYPE_CHECKING:
     from twinlake.actions import AddFile
     from twinlake.storage import Store
 
-__all__ = ["FileRows", "NeedsSpark"]
+__all__ = ["ArrowFileReader", "NeedsSpark"]
 
 _BATCH_ROWS: Final = 1 << 17
 _WHOLE_OBJECT: Final = 64 << 20
-_FIELD_ID: Final = b"PARQUET:field_id"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 #: What Spark leaves in files whose days and instants are not those of the usual calendar.
 _OLD_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -39,7 +41,7 @@ class NeedsSpark(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileRows:
+class ArrowFileReader:
     """How the rows of a table's files are read: which columns, found how."""
 
     store: Store
@@ -84,10 +86,10 @@ class FileRows:
             raise _damaged(add, str(error).splitlines()[0] if str(error) else "") from error
 
     def _check(self, file: pq.ParquetFile, add: AddFile) -> None:
-        said = file.metadata.metadata or {}
-        if any(key in said for key in _OLD_CALENDAR):
-            raise NeedsSpark(f"{add.path} counts days by an old calendar")
-        major = said.get(_SPARK_VERSION, b"4").split(b".")[0]
+        footer = file.metadata.metadata or {}
+        if any(key in footer for key in _OLD_CALENDAR):
+            raise NeedsSpark(f"{add.path} counts days by the legacy calendar")
+        major = footer.get(_SPARK_VERSION, b"4").split(b".")[0]
         if not major.isdigit() or int(major) < _FIRST_NEW_CALENDAR:
             raise NeedsSpark(f"{add.path} was written by an old Spark")
         schema = file.schema
@@ -97,54 +99,45 @@ class FileRows:
             raise NeedsSpark(f"{add.path} has no field ids")
 
     def _hidden(self, add: AddFile) -> Any:
-        import numpy as np
-
-        from twinlake.log.deletion_vectors import read_dv
-
         if add.deletion_vector is None:
             return None
         rows = read_dv(self.store, add.deletion_vector)
         return np.fromiter(rows, np.int64, len(rows))
 
     def _shape(self, schema: pa.Schema, wanted: pa.Field) -> Callable[[pa.RecordBatch], pa.Array]:
-        place = _place(schema, wanted, by_id=self.by_id)
-        if place is None:
+        position = _position(schema, wanted, by_id=self.by_id)
+        if position is None:
             return lambda batch: pa.nulls(batch.num_rows, wanted.type)
-        change = _changed(schema.field(place).type, wanted.type, by_id=self.by_id)
+        change = _changed(schema.field(position).type, wanted.type, by_id=self.by_id)
         if change is None:
-            return lambda batch: batch.column(place)
-        return lambda batch: change(batch.column(place))
+            return lambda batch: batch.column(position)
+        return lambda batch: change(batch.column(position))
 
     def _row_id_shapes(
         self, schema: pa.Schema, add: AddFile
     ) -> list[Callable[[pa.RecordBatch, int], pa.Array]]:
-        import numpy as np
-        import pyarrow.compute as pc
-
         if self.row_ids is None:
             return []
         first, version = add.base_row_id, add.default_row_commit_version
         if first is None or version is None:
             raise _damaged(add, "it has no row ids although row tracking is on")
-        id_place, version_place = (schema.get_field_index(name) for name in self.row_ids)
+        id_position, version_position = (schema.get_field_index(name) for name in self.row_ids)
 
         def number(batch: pa.RecordBatch, start: int) -> pa.Array:
             low = first + start
             fresh = pa.array(np.arange(low, low + batch.num_rows, dtype=np.int64))
-            return fresh if id_place < 0 else pc.coalesce(batch.column(id_place), fresh)
+            return fresh if id_position < 0 else pc.coalesce(batch.column(id_position), fresh)
 
         def made_in(batch: pa.RecordBatch, start: int) -> pa.Array:
             del start
-            if version_place < 0:
+            if version_position < 0:
                 return pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows)
-            return pc.fill_null(batch.column(version_place), pa.scalar(version, pa.int64()))
+            return pc.fill_null(batch.column(version_position), pa.scalar(version, pa.int64()))
 
         return [number, made_in]
 
 
 def _visible(batch: pa.RecordBatch, hidden: Any, start: int) -> pa.RecordBatch:
-    import numpy as np
-
     low, high = np.searchsorted(hidden, [start, start + batch.num_rows])
     if low == high:
         return batch
@@ -153,7 +146,7 @@ def _visible(batch: pa.RecordBatch, hidden: Any, start: int) -> pa.RecordBatch:
     return batch.filter(pa.array(mask))
 
 
-def _place(fields: Sequence[pa.Field], wanted: pa.Field, *, by_id: bool) -> int | None:
+def _position(fields: Sequence[pa.Field], wanted: pa.Field, *, by_id: bool) -> int | None:
     """Where a field is among others; None if it is missing."""
     if by_id:
         number = _id_of(wanted)
@@ -169,7 +162,7 @@ def _place(fields: Sequence[pa.Field], wanted: pa.Field, *, by_id: bool) -> int 
 
 
 def _id_of(field: pa.Field) -> int | None:
-    value = (field.metadata or {}).get(_FIELD_ID)
+    value = (field.metadata or {}).get(PARQUET_FIELD_ID)
     return None if value is None else int(value)
 
 
@@ -209,21 +202,21 @@ def _changed_leaf(found: pa.DataType, wanted: pa.DataType) -> Shape | None:
 
 def _changed_struct(found: pa.StructType, wanted: pa.StructType, *, by_id: bool) -> Shape | None:
     members = list(found)
-    places = [_place(members, field, by_id=by_id) for field in wanted]
+    positions = [_position(members, field, by_id=by_id) for field in wanted]
     inner = [
-        None if place is None else _changed(members[place].type, field.type, by_id=by_id)
-        for place, field in zip(places, wanted, strict=True)
+        None if position is None else _changed(members[position].type, field.type, by_id=by_id)
+        for position, field in zip(positions, wanted, strict=True)
     ]
-    if places == list(range(len(members))) and not any(inner):
+    if positions == list(range(len(members))) and not any(inner):
         return None
-    if not any(place is not None for place in places):
+    if not any(position is not None for position in positions):
         # Spark cannot tell a null struct from one of whose members none is there, nor can we.
         raise NeedsSpark(f"none of the members of {wanted} is there")
 
     def change(array: pa.Array) -> pa.Array:
         children = []
-        for place, shape, field in zip(places, inner, wanted, strict=True):
-            child = pa.nulls(len(array), field.type) if place is None else array.field(place)
+        for position, shape, field in zip(positions, inner, wanted, strict=True):
+            child = pa.nulls(len(array), field.type) if position is None else array.field(position)
             children.append(child if shape is None else shape(child))
         names = [str(i) for i in range(len(children))]
         return pa.StructArray.from_arrays(children, names, mask=array.is_null())

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from twinlake.errors import Code, UserError
 
-__all__ = ["conform"]
+__all__ = ["conform_array"]
 
 
-def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def conform_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """The array as that type; members of structs are taken by position.
 
     >>> inner = pa.array([{"x": 1}], pa.struct([("x", pa.int64())]))
-    >>> conform(inner, pa.struct([("col-1", pa.int64())])).to_pylist()
+    >>> conform_array(inner, pa.struct([("col-1", pa.int64())])).to_pylist()
     [{'col-1': 1}]
     """
     if not pa.types.is_nested(kind):
@@ -36,7 +36,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_map(kind) and pa.types.is_map(array.type):
         return _map(array, kind)
     if pa.types.is_list(kind) and pa.types.is_list(array.type):
-        values = conform(array.values, kind.value_type)
+        values = conform_array(array.values, kind.value_type)
         return _rebuilt(array, kind, array.buffers()[:2], [values])
     raise _misfit(array.type, kind)
 
@@ -57,14 +57,14 @@ def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def _struct(array: pa.StructArray, kind: pa.StructType) -> pa.Array:
     if array.type.num_fields != kind.num_fields:
         raise _misfit(array.type, kind)
-    places = list(range(kind.num_fields))
+    positions = list(range(kind.num_fields))
     if _is_variant(kind):
         # Spark has the two parts of a variant in another order than files.
-        places = [array.type.get_field_index(field.name) for field in kind]
-        if min(places) < 0:
+        positions = [array.type.get_field_index(field.name) for field in kind]
+        if min(positions) < 0:
             raise _misfit(array.type, kind)
-    children = [conform(array.field(i), kind.field(n).type) for n, i in enumerate(places)]
-    # A null variant has null parts, which files say are never null.
+    children = [conform_array(array.field(i), kind.field(n).type) for n, i in enumerate(positions)]
+    # A null variant has null parts, which are never null in files.
     children = [
         child if field.nullable or not child.null_count else child.fill_null(b"")
         for child, field in zip(children, kind, strict=True)
@@ -73,8 +73,8 @@ def _struct(array: pa.StructArray, kind: pa.StructType) -> pa.Array:
 
 
 def _map(array: pa.MapArray, kind: pa.MapType) -> pa.Array:
-    keys = conform(array.keys, kind.key_type)
-    items = conform(array.items, kind.item_type)
+    keys = conform_array(array.keys, kind.key_type)
+    items = conform_array(array.items, kind.item_type)
     entries = pa.Array.from_buffers(
         pa.struct([kind.key_field, kind.item_field]), len(keys), [None], 0, 0, [keys, items]
     )

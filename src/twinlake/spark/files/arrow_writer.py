@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+import msgspec
+import pyarrow as pa
+
+from twinlake.actions import AddFile
 from twinlake.errors import Code, StorageError
-from twinlake.spark.files.arrow_files import ATTEMPT_COLUMN, FILE_COLUMN, WriteTask, decode_add
-from twinlake.spark.files.arrow_jobs import map_in_arrow
+from twinlake.spark.errors import encoded_errors
+from twinlake.spark.files.arrow_files import WriteTask
+from twinlake.spark.python_workers import map_in_arrow, task_ids, worker_errors
 from twinlake.spark.session import session_conf
-from twinlake.spark.worker_python import worker_errors
 from twinlake.storage import OnDisk, decode_path, parse_location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.actions import AddFile
-    from twinlake.spark.files.target import FileTarget
+    from twinlake.spark.files.file_target import FileTarget
 
-__all__ = ["ArrowWriter", "compression_of", "delete_job"]
+__all__ = ["ArrowWriter", "WriteBatches", "compression_of", "delete_job_files"]
 
-_SCHEMA: Final = f"{FILE_COLUMN} string, {ATTEMPT_COLUMN} int"
+_SCHEMA: Final = "file string, attempt int"
 _CODECS: Final[Mapping[str, str]] = {
     "none": "none",
     "uncompressed": "none",
@@ -56,18 +60,37 @@ class ArrowWriter:
         task = WriteTask(target=target, job=job, compression=compression_of(spark))
         try:
             with worker_errors(spark):
-                rows = map_in_arrow(frame, task, _SCHEMA).collect()
-            adds = tuple(decode_add(row[FILE_COLUMN]) for row in rows)
+                rows = map_in_arrow(frame, WriteBatches(task), _SCHEMA).collect()
+            adds = tuple(msgspec.json.decode(row["file"], type=AddFile) for row in rows)
             _check_visible(target, adds)
         except BaseException:
             with contextlib.suppress(Exception):
-                delete_job(target, job, rounds=_ROUNDS)
+                delete_job_files(target, job, rounds=_ROUNDS)
             raise
-        if any(row[ATTEMPT_COLUMN] for row in rows):
+        if any(row["attempt"] for row in rows):
             # Some task was tried twice: what its lost attempts wrote was sent back by nobody.
             with contextlib.suppress(Exception):
-                delete_job(target, job, keep=frozenset(decode_path(add.path) for add in adds))
+                delete_job_files(target, job, keep=frozenset(decode_path(add.path) for add in adds))
         return adds
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBatches:
+    """What a Spark task does with its batches: it writes them and yields the files it made."""
+
+    task: WriteTask
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row a file: the add action as JSON, and which attempt of the task wrote it."""
+        task, attempt, tries = task_ids()
+        with encoded_errors():
+            adds = self.task.write(batches, task=task, attempt=attempt)
+        if adds:
+            lines = [msgspec.json.encode(add).decode() for add in adds]
+            yield pa.record_batch(
+                [pa.array(lines, pa.string()), pa.array([tries] * len(adds), pa.int32())],
+                names=["file", "attempt"],
+            )
 
 
 def compression_of(spark: SparkSession) -> str:
@@ -76,7 +99,7 @@ def compression_of(spark: SparkSession) -> str:
     return _CODECS.get(name, "snappy")
 
 
-def delete_job(
+def delete_job_files(
     target: FileTarget, job: str, *, keep: frozenset[str] = frozenset(), rounds: int = 1
 ) -> None:
     """Delete the files that tasks of a job wrote, until no more turn up."""

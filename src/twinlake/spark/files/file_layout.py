@@ -1,7 +1,7 @@
 """How rows are laid out in data files: names, types, field ids, and which columns stay out.
 
-Both writers follow one layout, so that nobody can tell from a file which of them wrote it. Every
-column is optional in the file, as Delta Spark's are, whatever the table says of nulls.
+Both writers follow one layout, so that their files are the same. Every
+column is optional in the file, as Delta Spark's are, whatever is NOT NULL in the table.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from twinlake.compat import VERSION_TAG, enabled_compats
+from twinlake.protocol import features, keys
 from twinlake.schema import (
     ID_KEY,
     LONG,
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from twinlake.protocol import Metadata, Protocol
-    from twinlake.spark.files.target import FileTarget
+    from twinlake.spark.files.file_target import FileTarget
 
-__all__ = ["Layout", "as_optional", "file_tags", "must_materialise", "row_id_fields"]
+__all__ = ["FileLayout", "as_optional", "file_tags", "must_materialise", "row_id_fields"]
 
 _ROW_ID_FIELD_IDS: Final = (2147483540, 2147483539)
 """What Iceberg calls a row's id and the sequence number of its last change."""
 _MATERIALISING: Final = (
-    "delta.enableMaterializePartitionColumnsFeature",
+    keys.ENABLE_MATERIALIZE_PARTITION_COLUMNS,
     "delta.writePartitionColumnsToParquet",
-    "delta.enableChangeDataFeed",
+    keys.ENABLE_CHANGE_DATA_FEED,
 )
 
 
@@ -45,14 +46,14 @@ def must_materialise(metadata: Metadata, protocol: Protocol | None = None) -> bo
     """Whether files hold the partition columns too.
 
     Delta protocol, Iceberg Compatibility and Materialize Partition Columns. So do those of tables
-    with a change feed: Delta Spark reads old changes as the newest metadata says, and once a table
+    with a change feed: Delta Spark reads old changes by the newest metadata, and once a table
     is no longer partitioned it looks for all columns in the files, where it writes them itself.
 
     >>> from twinlake.protocol import Metadata
     >>> must_materialise(Metadata(configuration={"delta.enableIcebergCompatV2": "true"}))
     True
     """
-    if protocol is not None and protocol.is_supported("materializePartitionColumns"):
+    if protocol is not None and protocol.is_supported(features.MATERIALIZE_PARTITION_COLUMNS):
         return True
     if enabled_compats(metadata):
         return True
@@ -60,12 +61,12 @@ def must_materialise(metadata: Metadata, protocol: Protocol | None = None) -> bo
 
 
 def file_tags(target: FileTarget) -> dict[str, str | None] | None:
-    """The tags of a new file: which Iceberg promise it was written for, where that is said.
+    """The tags of a new file: the version of the Iceberg compat feature that it was written for.
 
     >>> from twinlake.protocol import Metadata
-    >>> from twinlake.spark.files.target import FileTarget
-    >>> promising = Metadata(configuration={"delta.enableIcebergCompatV2": "true"})
-    >>> file_tags(FileTarget(url="memory://t", metadata=promising))
+    >>> from twinlake.spark.files.file_target import FileTarget
+    >>> compat = Metadata(configuration={"delta.enableIcebergCompatV2": "true"})
+    >>> file_tags(FileTarget(url="memory://t", metadata=compat))
     {'ICEBERG_COMPAT_VERSION': '2'}
     """
     version = max((compat.version for compat in enabled_compats(target.metadata)), default=0)
@@ -82,7 +83,7 @@ def row_id_fields(metadata: Metadata, names: Sequence[str]) -> tuple[StructField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class FileLayout:
     """The columns of a frame as files spell them, and which of them go where."""
 
     columns: tuple[StructField, ...]
@@ -94,7 +95,7 @@ class Layout:
     field_ids: bool
 
     @classmethod
-    def of(cls, target: FileTarget) -> Layout:
+    def of(cls, target: FileTarget) -> FileLayout:
         """The layout of a table's files."""
         metadata = target.metadata
         mode = metadata.column_mapping_mode

@@ -1,7 +1,7 @@
 """Data files by Spark's own Parquet writer: the fast way, wherever it can make what is wanted.
 
 Spark writes into a staging folder inside the table, on the same file system; the files are then
-renamed to their final places, which costs nothing. What their footers say becomes statistics.
+renamed to their final names, which costs nothing. Statistics come from their footers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
+
+from pyspark.sql import functions
+from pyspark.sql.classic.column import Column, _to_seq
 
 from twinlake.actions import AddFile
 from twinlake.commit.plans import STAGING_PREFIX
@@ -30,7 +33,6 @@ from twinlake.schema import (
     TIMESTAMP_NTZ,
     VARIANT,
     VOID,
-    DataType,
     Decimal,
     Geography,
     Geometry,
@@ -48,19 +50,19 @@ from twinlake.schema import (
     walk_fields,
     walk_types,
 )
-from twinlake.spark.files.file_layout import Layout, file_tags
-from twinlake.spark.java_names import narrow_encoding
-from twinlake.spark.job_errors import job_storage_error
+from twinlake.spark.files.file_layout import FileLayout, file_tags
+from twinlake.spark.job_storage_errors import job_storage_error
+from twinlake.spark.jvm_encoding import non_utf8_encoding
 from twinlake.spark.session import inner_session
-from twinlake.spark.spark_types import java_class
+from twinlake.spark.spark_types import java_class, quoted
 from twinlake.storage import OnDisk, Syncs, encode_path, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.spark.files.target import FileTarget
+    from twinlake.spark.files.file_target import FileTarget
     from twinlake.storage import Store
 
 __all__ = ["NativeWriter"]
@@ -69,7 +71,7 @@ _FIELD_ID: Final = "parquet.field.id"
 _COMPLETE: Final = "org$apache$spark$sql$classic$ObservationManager$$tryComplete"
 _THREADS: Final = 8
 # Types whose spelling in a folder's name gives back the very value.
-_SPELT: Final = frozenset(
+_EXACT_IN_FOLDERS: Final = frozenset(
     {STRING, BOOLEAN, BYTE, SHORT, INTEGER, LONG, DATE, TIMESTAMP, TIMESTAMP_NTZ}
 )
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -84,25 +86,24 @@ class NativeWriter:
 
     def refusal(self, target: FileTarget) -> str | None:
         """Why Spark's writer cannot make such files; None if it can."""
-        layout = Layout.of(target)
-        return next((why for check in _CHECKS if (why := check(target, layout))), None)
+        return next(_refusals(target, FileLayout.of(target)), None)
 
     def write(self, frame: DataFrame, target: FileTarget) -> tuple[AddFile, ...]:
         """The new files; a failed job leaves nothing."""
         store = target.store()
-        layout = Layout.of(target)
+        layout = FileLayout.of(target)
         staging = f"{STAGING_PREFIX}{uuid4()}"
         folder = _local(store).local_path(staging)
         what = f"Could not write data files in {store.url}."
         try:
             with os_errors(what, store.url):
-                # Where that fails, Hadoop says no more than "Mkdirs failed".
+                # Where that fails, Hadoop reports no more than "Mkdirs failed".
                 os.makedirs(folder)  # noqa: PTH103
                 os.rmdir(folder)  # noqa: PTH106
             with _job_errors(what):
                 _run(frame, layout, folder)
             with os_errors(what, store.url):
-                return _take_over(store, target, layout, staging)
+                return _move_files(store, target, layout, staging)
         finally:
             # A task that outlives its failed job may still put a file there.
             for _ in range(2):
@@ -121,10 +122,8 @@ def _job_errors(what: str) -> Iterator[None]:
         raise found from error
 
 
-def _run(frame: DataFrame, layout: Layout, folder: str) -> None:
+def _run(frame: DataFrame, layout: FileLayout, folder: str) -> None:
     """Have Spark write the frame into the folder."""
-    from pyspark.sql.classic.column import _to_seq
-
     spark = frame.sparkSession
     observed = "CollectMetrics" in str(cast("Any", frame)._jdf.queryExecution().analyzed())
     inner = inner_session(spark, with_listeners=observed)
@@ -152,27 +151,22 @@ def _run(frame: DataFrame, layout: Layout, folder: str) -> None:
     # Not a URL: Hadoop takes what follows the scheme as it is.
     writer.parquet(f"file://{folder}")
     if execution is not None and observed:
-        _tell_observers(spark, execution)
+        _complete_observations(spark, execution)
 
 
-def _tell_observers(spark: SparkSession, execution: Any) -> None:
-    """Running a frame as an RDD tells nobody that it ended; whoever observes it would wait."""
+def _complete_observations(spark: SparkSession, execution: Any) -> None:
+    """Complete the observations of a frame that ran as an RDD; they would wait forever."""
     manager = cast("Any", spark)._jsparkSession.observationManager()
     with contextlib.suppress(Exception):
         getattr(manager, _COMPLETE)(execution)
 
 
-def _columns(frame: DataFrame, places: list[int]) -> list[Any]:
-    from pyspark.sql import functions
-
-    names = [frame.columns[i].replace("`", "``") for i in places]
-    return [functions.col(f"`{name}`") for name in names]
+def _columns(frame: DataFrame, positions: list[int]) -> list[Any]:
+    return [functions.col(quoted(frame.columns[i])) for i in positions]
 
 
-def _named(frame: DataFrame, layout: Layout, kept: list[int]) -> DataFrame:
+def _named(frame: DataFrame, layout: FileLayout, kept: list[int]) -> DataFrame:
     """The frame with the names and ids of the files, and nulls allowed everywhere."""
-    from pyspark.sql.classic.column import Column
-
     given = frame.schema.fields
     wanted = [layout.columns[i] for i in kept]
     same = len(given) == len(kept) and all(
@@ -185,9 +179,9 @@ def _named(frame: DataFrame, layout: Layout, kept: list[int]) -> DataFrame:
     expressions = java_class(spark, "org.apache.spark.sql.classic.ExpressionUtils")
     nullable = java_class(spark, "org.apache.spark.sql.catalyst.expressions.KnownNullable")
     columns = []
-    for place, column in zip(kept, _columns(frame, kept), strict=True):
-        field = layout.columns[place]
-        if not given[place].nullable:
+    for position, column in zip(kept, _columns(frame, kept), strict=True):
+        field = layout.columns[position]
+        if not given[position].nullable:
             column = Column(expressions.column(nullable(expressions.expression(column._jc))))
         columns.append(column.alias(field.name, metadata=_ids(field, layout.field_ids)))
     return frame.select(*columns)
@@ -206,17 +200,17 @@ def _ids(field: StructField, field_ids: bool) -> dict[str, int]:
     return {} if number is None else {_FIELD_ID: number}
 
 
-def _spark_schema(fields: list[StructField], layout: Layout) -> str:
+def _spark_schema(fields: list[StructField], layout: FileLayout) -> str:
     def plain(_: object, field: StructField) -> StructField:
         return replace(field, metadata=_ids(field, layout.field_ids))
 
     return render_schema(cast("Struct", map_fields(Struct(tuple(fields)), plain)))
 
 
-def _take_over(
-    store: Store, target: FileTarget, layout: Layout, staging: str
+def _move_files(
+    store: Store, target: FileTarget, layout: FileLayout, staging: str
 ) -> tuple[AddFile, ...]:
-    """Move the files of a finished job to their places and say what is in them."""
+    """Move the files of a finished job into the table; the actions that add them."""
     found = sorted(m.key for m in store.list_from(staging) if m.key.endswith(".parquet"))
     keys = [key for key in found if not key.rsplit("/", 1)[1].startswith((".", "_"))]
     if not keys and not layout.partitions:
@@ -228,15 +222,11 @@ def _take_over(
             "`spark.conf.set('spark.twinlake.writer', 'arrow')`.",
             fields={"store": store.url},
         )
-    columns = (
-        StatsColumns.of(target.metadata, target.protocol, clustering=target.clustering)
-        if target.stats
-        else None
-    )
+    columns = target.stats_columns
     moved: list[str] = []
 
     def one(key: str) -> AddFile | None:
-        return _move(store, target, layout, columns, key, staging, moved)
+        return _move_file(store, target, layout, columns, key, staging, moved)
 
     try:
         if len(keys) == 1:
@@ -251,10 +241,10 @@ def _take_over(
     return tuple(add for add in adds if add is not None)
 
 
-def _move(
+def _move_file(
     store: Store,
     target: FileTarget,
-    layout: Layout,
+    layout: FileLayout,
     columns: StatsColumns | None,
     key: str,
     staging: str,
@@ -266,17 +256,17 @@ def _move(
         return None
     folder, _, name = key[len(staging) + 1 :].rpartition("/")
     values = _partition_values(folder, layout)
-    place = "/".join(p for p in (target.folder, render_partition_path(values), name) if p)
+    new_key = "/".join(p for p in (target.folder, render_partition_path(values), name) if p)
     disk = _local(store)
-    path = disk.local_path(place)
+    path = disk.local_path(new_key)
     os.makedirs(path[: path.rindex("/")], exist_ok=True)  # noqa: PTH103
-    moved.append(place)
+    moved.append(new_key)
     os.rename(disk.local_path(key), path)  # noqa: PTH104
     if isinstance(store, Syncs):
-        store.sync(place)
-    meta = store.head(place)
+        store.sync(new_key)
+    meta = store.head(new_key)
     return AddFile(
-        path=encode_path(place),
+        path=encode_path(new_key),
         partition_values=values,
         size=footer.size,
         modification_time=0 if meta is None else meta.modified_ms,
@@ -286,14 +276,14 @@ def _move(
     )
 
 
-def _partition_values(folder: str, layout: Layout) -> dict[str, str | None]:
+def _partition_values(folder: str, layout: FileLayout) -> dict[str, str | None]:
     """The partition strings of the log, from those that Spark put into the folder's name."""
     if not layout.partitions:
         return {}
     if "?" in folder or "\ufffd" in folder:
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"The partition folder {folder!r} was not spelt as it should be.",
+            f"The partition folder {folder!r} is not the Hive encoding of its values.",
             why="Spark's Java runs in a locale whose file names cannot hold all of Unicode",
             fix="Start Spark with `LC_ALL=C.UTF-8`, or run "
             "`spark.conf.set('spark.twinlake.writer', 'arrow')`.",
@@ -301,14 +291,14 @@ def _partition_values(folder: str, layout: Layout) -> dict[str, str | None]:
         )
     spelt = parse_partition_path(folder)
     values: dict[str, str | None] = {}
-    for place in layout.partitions:
-        field = layout.columns[place]
+    for position in layout.partitions:
+        field = layout.columns[position]
         try:
             value = parse_partition_value(spelt[field.name], field.type)
         except CorruptTable as error:
             raise UserError(
                 Code.INVALID_ARGUMENT,
-                f"A value of partition column {field.name} cannot be written down.",
+                f"A value of partition column {field.name} cannot be stored.",
                 why=error.why,
                 fix="Partition values have years 1 to 9999.",
                 fields={"column": field.name},
@@ -328,78 +318,36 @@ def _local(store: Store) -> OnDisk:
     return store
 
 
-# What the writer cannot do. Each check gives its sentence, or None.
-
-
-def _elsewhere(target: FileTarget, _: Layout) -> str | None:
-    return None if isinstance(target.store(), OnDisk) else "the table is not in a local folder"
-
-
-def _rolls(target: FileTarget, _: Layout) -> str | None:
-    return "a file size is asked for" if target.target_file_size is not None else None
-
-
-def _holds_partitions(_: FileTarget, layout: Layout) -> str | None:
-    return "files have to hold the partition columns" if layout.materialises else None
-
-
-def _only_partitions(_: FileTarget, layout: Layout) -> str | None:
-    return None if layout.kept else "there is no column beside the partition columns"
-
-
-def _has_element_ids(_: FileTarget, layout: Layout) -> str | None:
-    if not layout.field_ids:
-        return None
-    found = (p for p, f in walk_fields(Struct(layout.columns)) if nested_ids(f))
-    path = next(found, ())
-    return f"{'.'.join(path)} has field ids for its elements, keys or values" if path else None
-
-
-def _odd_partition(_: FileTarget, layout: Layout) -> str | None:
-    kinds = ((layout.columns[i].name, layout.columns[i].type) for i in layout.partitions)
-    odd = [f"{name} ({kind})" for name, kind in kinds if not _is_spelt(kind)]
-    return f"the name of a folder may not give back {', '.join(odd)}" if odd else None
-
-
-def _is_spelt(kind: DataType) -> bool:
-    return kind in _SPELT or isinstance(kind, Decimal)
-
-
-def _odd_type(_: FileTarget, layout: Layout) -> str | None:
-    for path, kind in _types(layout):
-        if kind in (VARIANT, VOID) or isinstance(kind, Interval | Geometry | Geography):
-            return f"{'.'.join(path)} is of type {kind}"
-    return None
-
-
-def _types(layout: Layout) -> Iterator[tuple[tuple[str, ...], DataType]]:
-    for place in (*layout.kept, *layout.partitions):
-        field = layout.columns[place]
-        yield from walk_types(field.type, (field.name,))
-
-
-def _narrow_locale(target: FileTarget, layout: Layout) -> str | None:
-    """Java replaces what its locale cannot spell in file names by question marks."""
-    strings = any(layout.columns[i].type == STRING for i in layout.partitions)
-    names = "".join(layout.columns[i].name for i in layout.partitions)
-    if not strings and (_root(target) + names).isascii():
-        return None
-    encoding = narrow_encoding()
-    return None if encoding is None else f"Java spells file names in {encoding}"
-
-
-def _root(target: FileTarget) -> str:
+def _refusals(target: FileTarget, layout: FileLayout) -> Iterator[str]:
+    """What Spark's writer cannot do for these files, one reason after the other."""
     store = target.store()
-    return store.local_path("x") if isinstance(store, OnDisk) else ""
-
-
-_CHECKS: Final[tuple[Callable[[FileTarget, Layout], str | None], ...]] = (
-    _elsewhere,
-    _rolls,
-    _holds_partitions,
-    _only_partitions,
-    _has_element_ids,
-    _odd_partition,
-    _odd_type,
-    _narrow_locale,
-)
+    if not isinstance(store, OnDisk):
+        yield "the table is not in a local folder"
+        return
+    if target.target_file_size is not None:
+        yield "a file size is asked for"
+    if layout.materialises:
+        yield "files have to hold the partition columns"
+    if not layout.kept:
+        yield "there is no column beside the partition columns"
+    if layout.field_ids:
+        for path, field in walk_fields(Struct(layout.columns)):
+            if nested_ids(field):
+                yield f"{'.'.join(path)} has field ids for its elements, keys or values"
+    partitions = [layout.columns[i] for i in layout.partitions]
+    lossy = [
+        f"{field.name} ({field.type})"
+        for field in partitions
+        if field.type not in _EXACT_IN_FOLDERS and not isinstance(field.type, Decimal)
+    ]
+    if lossy:
+        yield f"the name of a folder may not give back {', '.join(lossy)}"
+    for field in (*(layout.columns[i] for i in layout.kept), *partitions):
+        for path, kind in walk_types(field.type, (field.name,)):
+            if kind in (VARIANT, VOID) or isinstance(kind, Interval | Geometry | Geography):
+                yield f"{'.'.join(path)} is of type {kind}"
+    # Java replaces what its locale cannot spell in file names by question marks.
+    spelled = store.local_path("x") + "".join(field.name for field in partitions)
+    has_strings = any(field.type == STRING for field in partitions)
+    if (has_strings or not spelled.isascii()) and (encoding := non_utf8_encoding()) is not None:
+        yield f"Java spells file names in {encoding}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import pyarrow as pa
+
 from twinlake.spark.spark_types import java_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SMALL_BYTES", "small_batches"]
@@ -80,8 +81,6 @@ def _names(plan: Any) -> list[str] | None:
 
 def _to_arrow(spark: SparkSession, rows: Any, schema: Any) -> list[pa.RecordBatch]:
     """Rows of Spark's own kind as Arrow, by the code that feeds Python workers too."""
-    import pyarrow as pa
-
     found = java_class(spark, "org.apache.spark.sql.execution.arrow.ArrowConverters$")
     converters = getattr(found, "MODULE$")
     # The zone is only a label on instants; large types are cast anyway.

@@ -1,4 +1,4 @@
-"""OPTIMIZE and REORG: files written again, rows left as they are."""
+"""OPTIMIZE and REORG: files are rewritten, rows stay as they are."""
 
 from __future__ import annotations
 
@@ -13,39 +13,37 @@ from twinlake.commit.plans import (
     plan_optimize,
     plan_reorg_purge,
 )
-from twinlake.errors import Code, CommitUnknown, UserError
-from twinlake.protocol import CLIENT_FEATURES, property_value
+from twinlake.errors import Code, UserError
+from twinlake.protocol import CLIENT_FEATURES, keys, property_value
 from twinlake.runtime import RewriteRequest
 from twinlake.spark.delta_settings import user_metadata as session_note
-from twinlake.spark.dml.commit import commit_change, file_target
-from twinlake.spark.errors import speaks_spark
-from twinlake.spark.files.writers import discard
-from twinlake.spark.maintenance.optimize_metrics import OptimizeResult
-from twinlake.spark.maintenance.partition_filter import PartitionFilter
+from twinlake.spark.dml.commit import UncommittedFiles, commit_change
+from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.maintenance.dropped_columns import files_with_dropped_columns
+from twinlake.spark.maintenance.optimize_result import OptimizeResult
+from twinlake.spark.maintenance.partition_filter import PartitionBuilder, PartitionFilter
 from twinlake.spark.maintenance.rewrite import SparkRewriter
-from twinlake.spark.maintenance.stale_files import stale_files
-from twinlake.spark.not_yet import not_yet
 from twinlake.spark.session import open_table
+from twinlake.spark.unsupported import unsupported_call
+from twinlake.table import Table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.commit.plans import CompactionPlan
     from twinlake.runtime import Rewriter
-    from twinlake.table import Table
 
-__all__ = ["DeltaOptimizeBuilder", "OptimizeResult", "optimize", "optimize_options", "reorg"]
+__all__ = ["DeltaOptimizeBuilder", "OptimizeResult", "optimize", "optimize_options", "purge"]
 
 _GIB: Final = 1 << 30
 _CONF: Final = "spark.databricks.delta.optimize."
 _HOLLOW: Final = 0.05
-_PROPERTY: Final = "delta.targetFileSize"
 
 
-@speaks_spark
+@raises_spark_errors
 def optimize(
     spark: SparkSession,
     path: str | os.PathLike[str] | Table,
@@ -68,49 +66,41 @@ def optimize(
     plan = plan_optimize(files, rules=TableRules.of(table.metadata), options=options)
     parameters = {"predicate": chosen.texts, "zOrderBy": [], "clusterBy": [], "auto": False}
     operation = Operation(name=OperationName.OPTIMIZE, parameters=parameters)
-    return _carry_out(spark, table, plan, operation, user_metadata, rewriter)
+    return _execute(spark, table, plan, operation, user_metadata, rewriter)
 
 
-@speaks_spark
-def reorg(
+@raises_spark_errors
+def purge(
     spark: SparkSession,
     path: str | os.PathLike[str] | Table,
     where: str | Sequence[str] | None = None,
     *,
-    purge: bool = True,
-    upgrade_types: bool = False,
-    field_ids: bool = False,
     user_metadata: str | None = None,
     rewriter: Rewriter | None = None,
 ) -> OptimizeResult:
-    """Write files again that hold what the table has left behind.
-
-    ``purge``: deleted rows and dropped columns; ``upgrade_types``: values in the types that their
-    columns had before they were widened; ``field_ids``: columns without the ids that column
-    mapping gives them.
-    """
+    """Rewrite files that hold deleted rows or dropped columns; ``where`` chooses partitions."""
     table = _opened(spark, path)
     chosen = PartitionFilter.of(spark, table.metadata, where)
     files = list(chosen.files(table.snapshot))
-    stale = stale_files(table, files, dropped=purge, narrow=upgrade_types, without_ids=field_ids)
-    wanted = [f for f in files if f.path in stale or (purge and f.deletion_vector is not None)]
+    stale = files_with_dropped_columns(table, files)
+    wanted = [f for f in files if f.path in stale or f.deletion_vector is not None]
     plan = plan_reorg_purge(
         wanted, rules=TableRules.of(table.metadata), stale=stale, target_size=_target(spark, table)
     )
-    parameters = {"predicate": chosen.texts, "applyPurge": purge}
+    parameters = {"predicate": chosen.texts, "applyPurge": True}
     operation = Operation(name=OperationName.REORG, parameters=parameters)
-    result = _carry_out(spark, table, plan, operation, user_metadata, rewriter)
+    result = _execute(spark, table, plan, operation, user_metadata, rewriter)
     return replace(result, considered=len(files))
 
 
 def optimize_options(
     spark: SparkSession, table: Table, target_size: int | None = None
 ) -> OptimizeOptions:
-    """When a file is worth writing again: the argument, the session, the table, in this order."""
+    """When a file is rewritten: the argument, the session, the table, in this order."""
     smallest = _setting(spark, "minFileSize")
     hollow = _setting(spark, "maxDeletedRowsRatio")
     from_session = target_size is None and _setting(spark, "maxFileSize") is not None
-    # As in Delta, the session's largest size alone says nothing about the smallest.
+    # As in Delta, the session's largest size alone does not set the smallest.
     unsaid = _GIB if from_session else None
     return OptimizeOptions(
         target_size=_target(spark, table) if target_size is None else target_size,
@@ -122,7 +112,7 @@ def optimize_options(
 
 def _target(spark: SparkSession, table: Table) -> int:
     asked = _setting(spark, "maxFileSize")
-    return int(asked or property_value(table.metadata, _PROPERTY) or _GIB)
+    return int(asked or property_value(table.metadata, keys.TARGET_FILE_SIZE) or _GIB)
 
 
 def _setting(spark: SparkSession, name: str) -> float | None:
@@ -140,14 +130,12 @@ def _setting(spark: SparkSession, name: str) -> float | None:
 
 
 def _opened(spark: SparkSession, path: str | os.PathLike[str] | Table) -> Table:
-    from twinlake.table import Table
-
     table = path.refresh() if isinstance(path, Table) else open_table(spark, path)
     table.protocol.check_read_write(CLIENT_FEATURES, metadata=table.metadata)
     return table
 
 
-def _carry_out(
+def _execute(
     spark: SparkSession,
     table: Table,
     plan: CompactionPlan,
@@ -173,7 +161,8 @@ def _carry_out(
         progress=table.runtime.progress,
     )
     written = (rewriter or SparkRewriter(spark)).rewrite(request)
-    try:
+    with UncommittedFiles(table.snapshot.store) as new_files:
+        new_files.add(*(file for files in written for file in files))
         outcome = plan.finish(written, now=table.runtime.clock.now_ms())
         result = commit_change(
             table,
@@ -185,13 +174,6 @@ def _carry_out(
             tags=outcome.tags,
             trusted=rewriter is None,
         )
-    except CommitUnknown:
-        # It may have been a commit: then the files belong to the table.
-        raise
-    except BaseException:
-        target = file_target(table, table.metadata)
-        discard(target, [file for files in written for file in files])
-        raise
     assert result is not None
     return OptimizeResult(
         table=table.refresh(),
@@ -204,28 +186,18 @@ def _carry_out(
     )
 
 
-class DeltaOptimizeBuilder:
+class DeltaOptimizeBuilder(PartitionBuilder):
     """``DeltaTable.optimize()``: choose partitions, then execute."""
-
-    def __init__(self, spark: SparkSession, open_now: Callable[[], Table]) -> None:
-        self._spark = spark
-        self._open = open_now
-        self._filters: list[str] = []
-
-    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only partitions for which this holds; several filters all have to hold."""
-        self._filters.append(partitionFilter)
-        return self
 
     def executeCompaction(self) -> DataFrame:
         """Pack small files into larger ones; returns one row with path and metrics."""
         return optimize(self._spark, self._open(), self._filters).to_frame(self._spark)
 
-    @speaks_spark
+    @raises_spark_errors
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Not there yet."""
+        """Not supported yet."""
         names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
         wrong = next((name for name in names if not isinstance(name, str)), None)
         if wrong is not None:
             raise TypeError(f"Z-order column must be str. Found {wrong} with type {type(wrong)}")
-        raise not_yet("DeltaOptimizeBuilder.executeZOrderBy")
+        raise unsupported_call("DeltaOptimizeBuilder.executeZOrderBy")

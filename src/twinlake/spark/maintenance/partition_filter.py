@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
 
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from twinlake.actions import AddFile
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
+    from twinlake.table import Table
 
-__all__ = ["PartitionFilter"]
+__all__ = ["PartitionBuilder", "PartitionFilter"]
 
 _ATTRIBUTE = "UnresolvedAttribute"
 
@@ -41,17 +43,17 @@ class PartitionFilter:
         parser = jsession.sessionState().sqlParser()
         parsed = [parser.parseExpression(text) for text in given]
         known = {name.casefold() for name in metadata.partition_columns}
-        strangers = [name for part in parsed for name in _columns(part) if name not in known]
-        if strangers:
-            names = ", ".join(dict.fromkeys(strangers))
+        others = [name for part in parsed for name in _columns(part) if name not in known]
+        if others:
+            names = ", ".join(dict.fromkeys(others))
             columns = ", ".join(metadata.partition_columns)
             raise UserError(
                 Code.PREDICATE_INVALID,
-                f"The condition speaks of {names}, by which the table is not partitioned.",
-                why=f"files are chosen whole, so only partition columns can choose: [{columns}]",
+                f"The condition names {names}, which are not partition columns.",
+                why=f"whole files are selected, by the partition columns [{columns}]",
                 fix="Leave the other columns out, or leave the condition out.",
                 delta_class="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-                fields={"columnName": strangers[0], "columnList": columns},
+                fields={"columnName": others[0], "columnList": columns},
             )
         return cls(spark, tuple(given), tuple(part.toString() for part in parsed))
 
@@ -64,8 +66,6 @@ class PartitionFilter:
 
     def _paths(self, files: pa.Table, metadata: Metadata) -> Sequence[str]:
         """Spark answers, so that every function works; it sees one row a partition."""
-        import pyarrow as pa
-
         flat = files.select(["path", "partition_values"]).flatten()
         names = [f"partition_values.{name}" for name in metadata.partition_columns]
         distinct = flat.group_by(names).aggregate([("path", "list")])
@@ -99,3 +99,17 @@ def _items(sequence: Any) -> list[Any]:
 
 def _kind(parsed: Any) -> str:
     return str(parsed.getClass().getSimpleName())
+
+
+class PartitionBuilder:
+    """What the builders of OPTIMIZE and REORG share: conditions that choose partitions."""
+
+    def __init__(self, spark: SparkSession, open_now: Callable[[], Table]) -> None:
+        self._spark = spark
+        self._open = open_now
+        self._filters: list[str] = []
+
+    def where(self, partitionFilter: str) -> Self:
+        """Only partitions for which this holds; several filters all have to hold."""
+        self._filters.append(partitionFilter)
+        return self

@@ -1,4 +1,4 @@
-"""Writing data files again without changing a row: OPTIMIZE, REORG, and what DROP FEATURE needs.
+"""Rewriting of data files without changing a row, for OPTIMIZE, REORG and DROP FEATURE.
 
 A bin is read and written by pyarrow in one Spark task: no row goes through the JVM, and two hundred
 bins are one job. What pyarrow cannot read or write as Spark would goes through Spark's own reader
@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import msgspec
+import pyarrow as pa
+from pyspark import inheritable_thread_target
 from pyspark.sql import functions as F
 
 from twinlake.actions import AddFile
 from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.protocol import partition_zone
 from twinlake.schema import (
     EXISTS_DEFAULT_KEY,
     VARIANT,
@@ -32,33 +35,40 @@ from twinlake.schema import (
     StructField,
     UserDefined,
     char_type,
-    physical_name,
+    partition_array,
+    physical_path,
     physical_schema,
     to_arrow,
     walk_types,
 )
-from twinlake.spark.dml.commit import clustering_columns, store_target
-from twinlake.spark.files.arrow_writer import compression_of, delete_job
+from twinlake.spark.dml.commit import clustering_columns
+from twinlake.spark.files.arrow_files import WriteTask
+from twinlake.spark.files.arrow_reader import ArrowFileReader, NeedsSpark
+from twinlake.spark.files.arrow_writer import compression_of, delete_job_files
 from twinlake.spark.files.file_layout import row_id_fields
-from twinlake.spark.files.writers import discard, write_files
-from twinlake.spark.read.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan, materialised_columns
+from twinlake.spark.files.file_target import FileTarget
+from twinlake.spark.files.file_writer import delete_uncommitted, write_files
+from twinlake.spark.python_workers import run_in_workers, task_ids
+from twinlake.spark.read.table_scan import (
+    ROW_COMMIT_VERSION,
+    ROW_ID,
+    Scan,
+    files_at,
+    row_tracking_columns,
+)
 from twinlake.spark.rows.char_padding import padded
 from twinlake.spark.rows.constraints import sized_type
 from twinlake.spark.spark_types import quoted, spark_type
-from twinlake.spark.worker_python import run_in_workers
 from twinlake.storage import OnDisk
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import Column, SparkSession
 
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import RewriteRequest
-    from twinlake.spark.files.arrow_reader import FileRows
-    from twinlake.spark.files.target import FileTarget
 
 __all__ = ["SparkRewriter"]
 
@@ -74,7 +84,7 @@ _SPARK_ONLY: Final = (Geography, Geometry, Interval, UserDefined)
 
 @dataclass(frozen=True, slots=True)
 class SparkRewriter:
-    """Writes files again with the workers of a Spark session."""
+    """Rewrites files with the workers of a Spark session."""
 
     spark: SparkSession
     engine: str | None = None
@@ -97,9 +107,9 @@ class SparkRewriter:
                 made[number] = files
                 request.progress("rewrite", len(made), len(request.bins))
         except BaseException:
-            discard(job.target, [file for files in made.values() for file in files])
+            delete_uncommitted(job.target, [file for files in made.values() for file in files])
             with contextlib.suppress(Exception):
-                delete_job(job.target, job.name, rounds=3)
+                delete_job_files(job.target, job.name, rounds=3)
             raise
         return [job.placed(request.bins[i], made[i]) for i in range(len(request.bins))]
 
@@ -132,8 +142,6 @@ class SparkRewriter:
         self, job: _Job, request: RewriteRequest, numbers: Sequence[int]
     ) -> Iterator[tuple[int, tuple[AddFile, ...]]]:
         """Bins through Spark's reader; several jobs at once keep the cores busy."""
-        from pyspark import inheritable_thread_target
-
         write = inheritable_thread_target(self.spark)(job.write_frame)
         failed: BaseException | None = None
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -185,11 +193,11 @@ class _Job:
                 fix="Change the columns of the table in a commit of its own.",
                 fields={"before": before.schema.names(), "after": after.schema.names()},
             )
-        ids = materialised_columns(snapshot) if request.row_ids else None
+        ids = row_tracking_columns(snapshot) if request.row_ids else None
         store = snapshot.store
         return cls(
             name=str(uuid4()),
-            target=store_target(
+            target=FileTarget.of(
                 store,
                 after,
                 protocol=snapshot.protocol,
@@ -215,13 +223,11 @@ class _Job:
         both = zip(self.before.schema, self.target.metadata.schema, strict=True)
         return any(_loses_char(old, new) for old, new in both)
 
-    def rows(self) -> FileRows:
+    def rows(self) -> ArrowFileReader:
         """How the columns that files hold are read."""
-        from twinlake.spark.files.arrow_reader import FileRows
-
-        mode = ColumnMappingMode(self.before.column_mapping_mode)
+        mode = self.before.column_mapping_mode
         logical = Struct(tuple(f for f in self.before.schema if not self._is_partition(f)))
-        return FileRows(
+        return ArrowFileReader(
             store=self.target.store(),
             columns=to_arrow(
                 physical_schema(logical, mode), field_ids=mode is not ColumnMappingMode.NONE
@@ -236,11 +242,6 @@ class _Job:
 
     def constants(self, files: Sequence[AddFile]) -> list[Any]:
         """For each column of the table its value in these files if it is a partition column."""
-        import pyarrow as pa
-
-        from twinlake.protocol import partition_zone
-        from twinlake.schema import partition_array
-
         values, zone = files[0].partition_values, partition_zone(self.before)
         found: list[Any] = []
         for field in self.before.schema:
@@ -257,7 +258,7 @@ class _Job:
     ) -> tuple[AddFile, ...]:
         """The files of one bin, by Spark's reader."""
         snapshot: Snapshot = request.snapshot
-        found = _only(snapshot.files(), [file.path for file in files])
+        found = files_at(snapshot, (file.path for file in files))
         scan = Scan(snapshot=snapshot, files=found, row_ids=self.row_ids is not None)
         both = zip(self.before.schema, self.target.metadata.schema, strict=True)
         columns = [_as_written(old, new) for old, new in both]
@@ -289,22 +290,12 @@ def _as_written(old: StructField, new: StructField) -> Column:
         return padded(column, sized_type(old, char_type(old) or "")).alias(old.name)
     if str(old.type) == str(new.type):
         return column
-    return column.cast(spark_type(Struct((new,))).fields[0].dataType).alias(old.name)
+    return column.cast(spark_type(Struct((new,)))[0].dataType).alias(old.name)
 
 
 def _stored_name(metadata: Metadata, field: StructField) -> str:
     """The key of a partition column in the partition values of files."""
-    if metadata.column_mapping_mode == ColumnMappingMode.NONE:
-        return field.name
-    own = metadata.schema.get(field.name)
-    return physical_name(own or field)
-
-
-def _only(files: pa.Table, paths: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return files.filter(pc.is_in(files["path"], value_set=pa.array(paths, pa.string())))
+    return physical_path(metadata.schema, (field.name,), metadata.column_mapping_mode)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +305,6 @@ class _WriteBin:
     job: _Job
 
     def __call__(self, packed: _Bin) -> _Written:
-        from twinlake.spark.files.arrow_files import WriteTask
-        from twinlake.spark.files.arrow_reader import NeedsSpark
-
         task = WriteTask(
             target=self.job.target, job=self.job.name, compression=self.job.compression
         )
@@ -331,7 +319,7 @@ class _WriteBin:
 
         ahead = _read_ahead(batches())
         try:
-            return task.write(ahead, task=packed.number, attempt=_attempt())
+            return task.write(ahead, task=packed.number, attempt=task_ids()[1])
         except NeedsSpark:
             return None
         except TwinlakeError as error:
@@ -340,17 +328,8 @@ class _WriteBin:
             ahead.close()
 
 
-def _attempt() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else int(context.taskAttemptId())
-
-
 def _with_constants(batch: pa.RecordBatch, constants: Sequence[Any]) -> pa.RecordBatch:
-    """The columns of the files with the partition columns put in their places."""
-    import pyarrow as pa
-
+    """The columns of the files with the partition columns at their positions."""
     if all(value is None for value in constants):
         return batch
     columns = iter(batch.columns)

@@ -26,7 +26,7 @@ from twinlake.schema import (
     walk_fields,
 )
 from twinlake.spark.rows.char_padding import padded_for
-from twinlake.spark.rows.schema_fit import read_field_metadata
+from twinlake.spark.rows.schema_evolution import read_field_metadata
 from twinlake.spark.spark_types import quoted, spark_type
 
 if TYPE_CHECKING:
@@ -34,25 +34,27 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType as SparkDataType
 
     from twinlake.protocol import Metadata
-    from twinlake.schema import DataType
 
-__all__ = ["ReadColumns", "visible_field"]
+__all__ = ["ReadColumns", "visible_field", "visible_type"]
 
 _FIELD_ID: Final = "parquet.field.id"
-_INTERNAL: Final = ("delta.", "parquet.field.")
 
 
 def visible_field(field: StructField) -> StructField:
     """The field as a reader sees it: without what concerns only the table's own bookkeeping."""
-    shown = map_fields(Struct((field,)), lambda _, inner: replace(inner, metadata=_shown(inner)))
+    shown = map_fields(
+        Struct((field,)), lambda _, inner: replace(inner, metadata=read_field_metadata(inner))
+    )
     assert isinstance(shown, Struct)
     return shown.fields[0]
 
 
-def _shown(field: StructField) -> dict[str, Any]:
-    return {k: v for k, v in field.metadata.items() if not k.startswith(_INTERNAL)}
+def visible_type(field: StructField) -> SparkDataType:
+    """The type of the field as a reader sees it, for casts."""
+    return spark_type(Struct((visible_field(field),)))[0].dataType
 
 
 @dataclass(frozen=True, kw_only=False)
@@ -65,7 +67,7 @@ class ReadColumns:
     @cached_property
     def mode(self) -> ColumnMappingMode:
         """Column mapping."""
-        return ColumnMappingMode(self.metadata.column_mapping_mode)
+        return self.metadata.column_mapping_mode
 
     @cached_property
     def _partition_names(self) -> frozenset[str]:
@@ -119,7 +121,7 @@ class ReadColumns:
                 return replace(inner, name=physical_name(inner), metadata={}, nullable=True)
             return replace(inner, metadata=_id_of(inner), nullable=True)
 
-        kind = _map_below(field.type, below)
+        kind = map_fields(field.type, lambda _, inner: below(inner))
         metadata = _id_of(field) if by_id else {}
         # Spark pads CHAR values where it sees the type on the source itself.
         return StructField(
@@ -164,8 +166,8 @@ class ReadColumns:
             else:
                 column = F.col(quoted(self.name_in_files(field)))
                 if self._is_cast(field):
-                    column = column.cast(spark_type(Struct((visible_field(field),)))[0].dataType)
-            chosen.append(column.alias(field.name, metadata=_shown(field)))
+                    column = column.cast(visible_type(field))
+            chosen.append(column.alias(field.name, metadata=read_field_metadata(field)))
         return chosen
 
     def _is_cast(self, field: StructField) -> bool:
@@ -182,13 +184,9 @@ def _id_of(field: StructField) -> dict[str, Any]:
     return {} if number is None else {_FIELD_ID: number}
 
 
-def _map_below(kind: DataType, change: Callable[[StructField], StructField]) -> DataType:
-    return map_fields(kind, lambda _, field: change(field))
-
-
 def _constant(value: Any, field: StructField) -> Column:
     """A partition value as a literal of the column's type."""
-    kind = spark_type(Struct((visible_field(field),)))[0].dataType
+    kind = visible_type(field)
     plain = value.as_py() if hasattr(value, "as_py") else value
     if isinstance(plain, date):
         # As text. Objects go through Java's old calendar, which moves days before 1582 and knows

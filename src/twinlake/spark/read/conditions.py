@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.schema import Struct
-from twinlake.schema.predicates import parse_predicate
-from twinlake.spark.read.column_ids import renumbered
+from twinlake.schema.predicates import Opaque, parse_predicate
 from twinlake.spark.read.columns import visible_field
+from twinlake.spark.read.expression_ids import with_expression_ids
 from twinlake.spark.read.table_scan import frame_of_plan
 from twinlake.spark.spark_types import java_class, jvm_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
     from twinlake.table import Table
 
-__all__ = ["Condition", "check_condition", "columns_of", "empty_frame", "skipping_expression"]
+__all__ = ["Condition", "check_condition", "empty_frame", "skipping_expression", "template_of"]
 
 
 def check_condition(condition: object) -> None:
     """SQL text, a Column, or nothing; Python's error for anything else, as in Delta."""
-    from pyspark.sql import Column
-
     if condition is not None and not isinstance(condition, (str, Column)):
         raise TypeError(f"'condition' must be a str or a Column, found {type(condition).__name__}")
 
@@ -52,7 +52,7 @@ class Condition:
     def named(self, frame: DataFrame) -> DataFrame:
         """A frame of the table under the names that the condition uses."""
         if self.like is not None:
-            frame = renumbered(frame.sparkSession, frame, self.like)
+            frame = with_expression_ids(frame.sparkSession, frame, self.like)
         return frame if self.alias is None else frame.alias(self.alias)
 
     @staticmethod
@@ -71,7 +71,7 @@ class Condition:
         """
         column = F.expr(condition) if isinstance(condition, str) else condition
         frame = empty_frame(spark, table.metadata)
-        like = None if target is None else columns_of(target)
+        like = None if target is None else template_of(target)
         if like is not None and like.dtypes == frame.dtypes:
             frame = like
         else:
@@ -100,7 +100,7 @@ class Condition:
         )
 
 
-def columns_of(frame: DataFrame) -> DataFrame:
+def template_of(frame: DataFrame) -> DataFrame:
     """A frame with the same columns, for resolving only.
 
     A frame of ``toDF()`` lists its files when it is looked at; its template does not.
@@ -118,10 +118,6 @@ def _as_shown(spark: SparkSession, filtered: Any) -> str:
 
 def skipping_expression(spark: SparkSession, sql: str, metadata: Metadata) -> Expr:
     """What of a condition can be answered from statistics; all the rest keeps every file."""
-    from zoneinfo import ZoneInfo
-
-    from twinlake.schema.predicates import Opaque
-
     try:
         zone = ZoneInfo(spark.conf.get("spark.sql.session.timeZone") or "UTC")
         return parse_predicate(sql, metadata.schema, timezone=zone)

@@ -1,4 +1,4 @@
-"""Which files carry field ids: only their footers say, so what was seen is remembered."""
+"""Which files carry field ids, by their footers, in a cache of this process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from twinlake.log import read_footer
+from twinlake.schema import PARQUET_FIELD_ID
 from twinlake.storage import resolve
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from twinlake.storage import Store
 
 __all__ = ["split_by_field_ids"]
@@ -27,8 +30,6 @@ _lock = Lock()
 
 def split_by_field_ids(store: Store, files: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The files whose columns have ids, and the others."""
-    import pyarrow as pa
-
     paths = files["path"].to_pylist()
     with _lock:
         unseen = [path for path in paths if (store.url, path) not in _seen]
@@ -42,15 +43,11 @@ def split_by_field_ids(store: Store, files: pa.Table) -> tuple[pa.Table, pa.Tabl
         while len(_seen) > _REMEMBERED:
             _seen.popitem(last=False)
     mask = pa.array(known, pa.bool_())
-    import pyarrow.compute as pc
-
     return files.filter(mask), files.filter(pc.invert(mask))
 
 
 def _has_ids(store: Store, path: str) -> bool:
     """Whether every column of the file's top level has an id."""
-    from twinlake.log import read_footer
-
     footer = read_footer(*resolve(store, path))
     schema = footer.metadata.schema.to_arrow_schema()
-    return all(b"PARQUET:field_id" in (field.metadata or {}) for field in schema)
+    return all(PARQUET_FIELD_ID in (field.metadata or {}) for field in schema)

@@ -1,4 +1,4 @@
-"""Handing Spark exactly the files of a snapshot, without a listing.
+"""A Parquet scan over exactly the files of a snapshot, without a listing by Spark.
 
 Spark lists every path it is given, which takes tens of seconds for ten thousand of them. The
 record that its own file sink leaves behind (``_spark_metadata``) is taken as the list instead, so
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.log.paths.canonical import CanonicalPaths
-from twinlake.spark.java_names import check_java_names
+from twinlake.log import CanonicalPaths
+from twinlake.spark.jvm_encoding import check_file_names
 from twinlake.spark.spark_types import java_class, jvm_type
 from twinlake.storage import decode_path, encode_path, parse_location, split_scheme
 
@@ -75,7 +75,7 @@ def read_files(
     ``partitioned``: the folders are the Hive encoding of trailing columns of the schema. Names
     that begin with ``_`` or ``.`` must not be among the files: Spark drops them in silence.
     """
-    check_java_names(key for key, _, _ in files)
+    check_file_names(key for key, _, _ in files)
     reader = inner.read().schema(jvm_type(spark, schema))
     if not partitioned:
         # Also keeps folders that only look like partitions from becoming columns.

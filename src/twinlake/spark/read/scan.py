@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError, how_to_set
+from twinlake.protocol import keys
 from twinlake.schema import Struct
-from twinlake.spark.errors import speaks_spark
+from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.read.columns import visible_field
-from twinlake.spark.read.frames import files_for
+from twinlake.spark.read.table_frame import matching_files
 from twinlake.spark.read.table_scan import ROW_COMMIT_VERSION, ROW_ID, Scan
 from twinlake.spark.session import open_table
 from twinlake.spark.spark_types import from_spark, quoted, spark_type
@@ -26,7 +27,7 @@ __all__ = ["scan"]
 _SHOWN_AS: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
 
 
-@speaks_spark
+@raises_spark_errors
 def scan(
     spark: SparkSession,
     path: str | os.PathLike[str],
@@ -44,7 +45,7 @@ def scan(
     snapshot = open_table(spark, path, version, timestamp).snapshot
     if row_ids:
         _check_row_ids(snapshot)
-    files = snapshot.files() if where is None else files_for(spark, snapshot, where)
+    files = snapshot.files() if where is None else matching_files(spark, snapshot, where)
     frame = Scan(snapshot=snapshot, files=files, row_ids=row_ids).frame(spark)
     if row_ids:
         frame = frame.withColumnsRenamed(_SHOWN_AS)
@@ -57,12 +58,12 @@ def scan(
 
 
 def _check_row_ids(snapshot: Snapshot) -> None:
-    if not snapshot.metadata.flag("delta.enableRowTracking"):
+    if not snapshot.metadata.flag(keys.ENABLE_ROW_TRACKING):
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"The rows of table {snapshot.metadata.label} have no ids.",
             why="row tracking is not on in this version",
-            fix=f"Run {how_to_set('delta.enableRowTracking', 'true')}, or leave `row_ids=` out.",
+            fix=f"Run {how_to_set(keys.ENABLE_ROW_TRACKING, 'true')}, or leave `row_ids=` out.",
             fields={"version": snapshot.version},
         )
 

@@ -1,8 +1,8 @@
-"""Reading: Spark's own Parquet reader over exactly the files of a snapshot.
+"""``Scan``: Spark's own Parquet reader over exactly the files of a snapshot.
 
 A table without deletion vectors whose folders spell its partitions is one plain Parquet scan. What
 goes beyond that is joined on by the file's number, in a union branch of its own, so that the other
-files do not pay for it. The number is in the list of files that Spark is given, in the place of the
+files do not pay for it. The number is in the list of files that Spark is given, instead of the
 file's modification time. A row without such a number is an error: it never gets null partition
 values and is never let back in where it was deleted.
 """
@@ -10,11 +10,16 @@ values and is never let back in where it was deleted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, CorruptTable
+from twinlake.protocol import keys
 from twinlake.schema import (
     INTEGER,
     LONG,
@@ -23,25 +28,42 @@ from twinlake.schema import (
     StructField,
     physical_schema,
 )
-from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.errors import encode_error_around_row
 from twinlake.spark.read.columns import ReadColumns
+from twinlake.spark.read.deletion_vectors import (
+    CHUNK_KEY,
+    CHUNK_WORDS,
+    IS_UNSET,
+    chunk_key_sql,
+    pack_positions,
+    read_deletion_vectors,
+)
+from twinlake.spark.read.field_ids import split_by_field_ids
 from twinlake.spark.read.file_list import file_keys, hadoop_root, read_files
-from twinlake.spark.read.folders import folders_spell_partitions
-from twinlake.spark.read.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
-from twinlake.spark.read.vectors import read_vectors
+from twinlake.spark.read.hidden_files import read_hidden_files
+from twinlake.spark.read.hive_partitions import has_hive_paths
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted, spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    import pyarrow as pa
     from pyroaring import AbstractBitMap64 as Positions
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from twinlake.log import Snapshot
 
-__all__ = ["FILE_NUMBER", "ROW_COMMIT_VERSION", "ROW_ID", "ROW_INDEX", "Scan", "frame_of_plan"]
+__all__ = [
+    "FILE_NUMBER",
+    "ROW_COMMIT_VERSION",
+    "ROW_ID",
+    "ROW_INDEX",
+    "Scan",
+    "files_at",
+    "frame_of_plan",
+    "row_tracking_columns",
+    "union",
+]
 
 FILE_NUMBER: Final = "__twinlake_file"
 """The position of a row's file in ``Scan.files``, where positions are asked for."""
@@ -57,7 +79,7 @@ _BASE_VERSION: Final = "__twinlake_base_version"
 _PARTITION: Final = "__twinlake_partition_"
 _UNKNOWN_FILE: Final = CorruptTable(
     Code.INTERNAL,
-    "Spark read a file that the table does not know.",
+    "Spark read a file that is not in the table.",
     why="the file does not have the number that it was given to Spark with, so that partition "
     "values and deletion vectors cannot be found for it",
     fix="Report the path and the version of Spark; reading it would give wrong rows.",
@@ -89,16 +111,10 @@ class Scan:
             for files, by_spark in _by_reader(files)
             for files, columns in _by_names(self.snapshot, files)
         ]
-        first, *others = (branch.frame(spark) for branch in branches)
-        for other in others:
-            first = first.union(other)
-        return first
+        return union([branch.frame(spark) for branch in branches])
 
     def _by_vectors(self, files: pa.Table) -> list[tuple[pa.Table, bool]]:
         """Files with all their rows, and files that have rows to leave out."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if self.hidden is None:
             partial = pc.is_valid(files["deletion_vector"])
         else:
@@ -115,13 +131,11 @@ class Scan:
         numbers = dict(zip(files["path"].to_pylist(), files[FILE_NUMBER].to_pylist(), strict=True))
         if self.hidden is not None:
             return {numbers[path]: rows for path, rows in self.hidden.items() if path in numbers}
-        vectors = read_vectors(self.snapshot.store, files)
+        vectors = read_deletion_vectors(self.snapshot.store, files)
         return {numbers[path]: rows for path, rows in vectors.items()}
 
 
 def _numbered(files: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
     if FILE_NUMBER in files.column_names:
         return files
     return files.append_column(FILE_NUMBER, pa.array(range(len(files)), pa.int32()))
@@ -129,8 +143,6 @@ def _numbered(files: pa.Table) -> pa.Table:
 
 def _by_reader(files: pa.Table) -> list[tuple[pa.Table, bool]]:
     """Files that Spark reads, and files whose names make it skip them."""
-    import pyarrow.compute as pc
-
     hidden = pc.match_substring_regex(files["path"], "(^|/)[_.][^/]*$")
     if not pc.any(hidden).as_py():
         return [(files, True)]
@@ -143,8 +155,6 @@ def _by_names(snapshot: Snapshot, files: pa.Table) -> list[tuple[pa.Table, ReadC
     columns = ReadColumns(snapshot.metadata)
     if columns.mode is not ColumnMappingMode.NAME or not columns.renamed_inside:
         return [(files, columns)]
-    from twinlake.spark.read.field_ids import split_by_field_ids
-
     with_ids, without = split_by_field_ids(snapshot.store, files)
     groups = [
         (group, replace(columns, nested_by_id=by_id))
@@ -167,7 +177,7 @@ class _Branch:
     def frame(self, spark: SparkSession) -> DataFrame:
         snapshot = self.scan.snapshot
         columns = self.columns
-        in_folders = self.by_spark and folders_spell_partitions(snapshot, self.files)
+        in_folders = self.by_spark and has_hive_paths(snapshot, self.files)
         single = None if in_folders else columns.only_partition(self.files)
         partitions = columns.partition_fields if in_folders else ()
         joined_partitions = bool(columns.partition_fields) and not in_folders and single is None
@@ -203,10 +213,8 @@ class _Branch:
             listed = list(zip(keys, sizes, times, strict=True))
             plan = read_files(spark, inner, listed, schema, partitioned=bool(partitions))
             return frame_of_plan(spark, plan)
-        from twinlake.spark.read.hidden_names import read_hidden
-
         stored = physical_schema(Struct(columns.data), columns.mode)
-        return read_hidden(
+        return read_hidden_files(
             spark,
             self.scan.snapshot.store,
             list(zip(self.files["path"].to_pylist(), sizes, keys, self._marks(), strict=True)),
@@ -219,7 +227,7 @@ class _Branch:
     def _row_id_fields(self) -> tuple[StructField, ...]:
         if not self.scan.row_ids:
             return ()
-        names = materialised_columns(self.scan.snapshot)
+        names = row_tracking_columns(self.scan.snapshot)
         return tuple(StructField(name, LONG) for name in names)
 
     def _extras(self) -> list[Column]:
@@ -227,7 +235,7 @@ class _Branch:
         if self.scan.positions:
             found += [F.col(FILE_NUMBER), F.col(ROW_INDEX)]
         if self.scan.row_ids:
-            row_id, version = (quoted(n) for n in materialised_columns(self.scan.snapshot))
+            row_id, version = (quoted(n) for n in row_tracking_columns(self.scan.snapshot))
             found += [
                 F.expr(f"coalesce({row_id}, {_BASE_ID} + {ROW_INDEX})").alias(ROW_ID),
                 F.expr(f"coalesce({version}, {_BASE_VERSION})").alias(ROW_COMMIT_VERSION),
@@ -235,14 +243,14 @@ class _Branch:
         return found
 
     def _marks(self) -> list[int]:
-        """The files' numbers as Spark is told them: from one, as zero is what nobody has said."""
+        """The files' numbers in Spark's list: from one, as zero means that there is none."""
         return [number + 1 for number in self.files[FILE_NUMBER].to_pylist()]
 
     def _modification_times(self) -> list[int]:
         return [time or 0 for time in self.files["modification_time"].to_pylist()]
 
     def _with_file(self, spark: SparkSession, raw: DataFrame, *, partitions: bool) -> DataFrame:
-        """Each row's file and place in it, and what else the log knows of the file."""
+        """Each row's file and position in it, and what else the log has of the file."""
         located = raw
         if self.by_spark:
             # In this way a column of the table that has the same name does not get in between.
@@ -260,13 +268,11 @@ class _Branch:
         numbered = located.withColumn(FILE_NUMBER, number)
         if not partitions and not self.scan.row_ids:
             return numbered
-        facts = self._facts(spark, partitions=partitions)
-        return numbered.join(F.broadcast(facts), F.col(FILE_NUMBER) == F.col(_KNOWN), "left")
+        columns = self._file_columns(spark, partitions=partitions)
+        return numbered.join(F.broadcast(columns), F.col(FILE_NUMBER) == F.col(_KNOWN), "left")
 
-    def _facts(self, spark: SparkSession, *, partitions: bool) -> DataFrame:
-        """What the log knows of each file."""
-        import pyarrow as pa
-
+    def _file_columns(self, spark: SparkSession, *, partitions: bool) -> DataFrame:
+        """Row-tracking columns and partition values of each file, from the log."""
         info = {
             _KNOWN: self.files[FILE_NUMBER],
             _BASE_ID: self.files["base_row_id"],
@@ -284,15 +290,15 @@ class _Branch:
         return spark.createDataFrame(pa.table(info), spark_type(schema))
 
     def _without_hidden(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
-        packed = spark.createDataFrame(pack(self.scan.hidden_positions(self.files)))
-        key = F.expr(chunk_expression(FILE_NUMBER, ROW_INDEX))
-        joined = raw.join(F.broadcast(packed), key == F.col(CHUNK), "left")
-        return joined.where(IS_VISIBLE.format(words=WORDS, row=ROW_INDEX))
+        packed = spark.createDataFrame(pack_positions(self.scan.hidden_positions(self.files)))
+        key = F.expr(chunk_key_sql(FILE_NUMBER, ROW_INDEX))
+        joined = raw.join(F.broadcast(packed), key == F.col(CHUNK_KEY), "left")
+        return joined.where(IS_UNSET.format(words=CHUNK_WORDS, row=ROW_INDEX))
 
 
 def _found(value: Column, known: Column) -> Column:
-    """What the log says of the row's file; a file that it does not know is an error."""
-    before, after = carried_text_around_row(_UNKNOWN_FILE)
+    """A column of the log for the row's file; a file that is not in the log is an error."""
+    before, after = encode_error_around_row(_UNKNOWN_FILE)
     path = F.to_json(F.struct(F.col(_KEY).alias("file")))
     missing = F.raise_error(F.concat(F.lit(before), path, F.lit(after)))
     return F.when(known, value).otherwise(missing)
@@ -302,20 +308,27 @@ def _joined_partition(position: int) -> Column:
     return _found(F.col(f"{_PARTITION}{position}"), F.col(_KNOWN).isNotNull())
 
 
-def materialised_columns(snapshot: Snapshot) -> tuple[str, str]:
+def row_tracking_columns(snapshot: Snapshot) -> tuple[str, str]:
     """The hidden columns in which rewritten rows carry their row id and commit version."""
     configuration = snapshot.metadata.configuration
     return (
-        configuration.get("delta.rowTracking.materializedRowIdColumnName", "__no_row_id"),
-        configuration.get(
-            "delta.rowTracking.materializedRowCommitVersionColumnName", "__no_version"
-        ),
+        configuration.get(keys.MATERIALIZED_ROW_ID, "__no_row_id"),
+        configuration.get(keys.MATERIALIZED_ROW_COMMIT_VERSION, "__no_version"),
     )
+
+
+def files_at(snapshot: Snapshot, paths: Iterable[str]) -> pa.Table:
+    """These files of the version, by path in the log."""
+    files = snapshot.files()
+    return files.filter(pc.is_in(files["path"], value_set=pa.array(list(paths), pa.string())))
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames, which have the same columns."""
+    return reduce(lambda one, other: one.union(other), frames)
 
 
 def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     """A JVM plan as a frame of the user's session."""
-    from pyspark.sql import DataFrame
-
     dataset = java_class(spark, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)

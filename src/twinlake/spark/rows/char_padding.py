@@ -1,4 +1,4 @@
-"""CHAR values with the spaces that Spark adds when it reads them, whatever the session says.
+"""CHAR values with the spaces that Spark adds when it reads them, whatever the session is set to.
 
 ``spark.sql.readSideCharPadding`` and ``spark.sql.legacy.charVarcharAsString`` switch the padding of
 reads off. Files that are to hold the padding are made by this.
@@ -25,7 +25,7 @@ _AS_STRING: Final = "spark.sql.legacy.charVarcharAsString"
 
 
 def padded_for(spark: SparkSession, column: Column, field: StructField) -> Column:
-    """A value that Spark has not from a file, as the session would read it from one."""
+    """A value that is not read from a file, padded as the session pads what it reads."""
     length = char_length(field)
     if length is None:
         return column

@@ -1,4 +1,4 @@
-"""The rules that rows have to keep, checked inside the plan that writes them.
+"""NOT NULL, CHECK, generated columns, invariants and lengths, checked in the plan that writes.
 
 All rules of a table become one filter that lets every row through or raises, so a frame is
 evaluated once. The filter is not deterministic on purpose: Spark moves a deterministic one below
@@ -12,9 +12,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from twinlake.errors import Code, CorruptTable, UserError, how_to_restore
+from twinlake.protocol import keys
 from twinlake.runtime import OffendingRows
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
@@ -28,14 +31,12 @@ from twinlake.schema import (
     render_path,
     walk_fields,
 )
-from twinlake.spark.rows.row_errors import raised_for_row, row_text
+from twinlake.spark.rows.row_errors import raise_for_row, row_text
 from twinlake.spark.spark_types import from_spark, quoted
-from twinlake.table.operations.column_dependents import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    import pyspark.sql.types as spark_types
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 __all__ = [
     "as_stored",
     "enforce",
+    "filter_or_raise",
     "first_cells",
-    "let_through",
     "offending_rows",
     "sized_type",
 ]
@@ -56,7 +57,7 @@ _SHOWN_COLUMNS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """What must be true of a row, and what is said of one that breaks it."""
+    """What must be true of a row, and the error of one that violates it."""
 
     holds: Column
     error: UserError
@@ -70,7 +71,7 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     just now and need no check.
     """
     stored = as_stored(frame, metadata)
-    # In Delta's order: a row that breaks several rules is told the first.
+    # In Delta's order: a row that violates several rules gets the error of the first.
     rules = [
         *_constraints(metadata),
         *_not_null(metadata, from_spark(stored.schema)),
@@ -81,7 +82,7 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     if not rules:
         return frame
     spark = frame.sparkSession
-    return let_through(stored, [(rule.holds, _raised(spark, rule)) for rule in rules])
+    return filter_or_raise(stored, [(rule.holds, _raised(spark, rule)) for rule in rules])
 
 
 def as_stored(frame: DataFrame, metadata: Metadata) -> DataFrame:
@@ -91,7 +92,7 @@ def as_stored(frame: DataFrame, metadata: Metadata) -> DataFrame:
     return frame.withColumns({name: F.nullif(_at((name,)), F.lit("")) for name in texts})
 
 
-def let_through(frame: DataFrame, rules: Sequence[tuple[Column, Column]]) -> DataFrame:
+def filter_or_raise(frame: DataFrame, rules: Sequence[tuple[Column, Column]]) -> DataFrame:
     """The same rows; for each rule a condition that has to be true, and what raises if it is not.
 
     It is a filter for itself. Put together with one below it, it would be asked about rows that
@@ -182,15 +183,15 @@ def _invariants(metadata: Metadata) -> Iterator[_Rule]:
                 fields={"column": render_path(path)},
             ) from error
         name = f"invariant of {render_path(path)}"
-        yield _expression_rule(metadata, name, str(expression), "invariant", said=f"the {name}")
+        yield _expression_rule(metadata, name, str(expression), "invariant", label=f"the {name}")
 
 
 def _constraints(metadata: Metadata) -> Iterator[_Rule]:
     for key, text in sorted(metadata.configuration.items()):
-        if key.startswith(CONSTRAINT_PREFIX):
-            name = key.removeprefix(CONSTRAINT_PREFIX)
-            said = f"CHECK constraint {name}"
-            yield _expression_rule(metadata, name, text, "CHECK", said=said)
+        if key.startswith(keys.CONSTRAINTS_PREFIX):
+            name = key.removeprefix(keys.CONSTRAINTS_PREFIX)
+            label = f"CHECK constraint {name}"
+            yield _expression_rule(metadata, name, text, "CHECK", label=label)
 
 
 def _generated(metadata: Metadata, computed: Collection[str]) -> Iterator[_Rule]:
@@ -203,7 +204,7 @@ def _generated(metadata: Metadata, computed: Collection[str]) -> Iterator[_Rule]
                 "Generated Column",
                 expression,
                 "generated column",
-                said=f"the rule of generated column {quote_name(field.name)}",
+                label=f"the rule of generated column {quote_name(field.name)}",
                 # Put together from parts: the text may end in a comment.
                 holds=_at((field.name,)).eqNullSafe(F.expr(text)),
             )
@@ -215,14 +216,14 @@ def _expression_rule(
     expression: str,
     kind: str,
     *,
-    said: str,
+    label: str,
     holds: Column | None = None,
 ) -> _Rule:
     return _Rule(
         holds=F.expr(expression) if holds is None else holds,
         error=UserError(
             Code.CONSTRAINT,
-            f"A row breaks {said}: {expression}.",
+            f"A row violates {label}: {expression}.",
             why="the expression has to be true, and it is false or null",
             fix="Correct such rows or leave them out.",
             delta_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
@@ -253,13 +254,10 @@ def _lengths(metadata: Metadata) -> Iterator[_Rule]:
         yield _Rule(holds=holds, error=error, shows=(path[:1],))
 
 
-def sized_type(field: StructField, spelled: str) -> spark_types.DataType:
+def sized_type(field: StructField, spelled: str) -> T.DataType:
     """The type with its lengths, as Spark spelled it."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import DataType
-
     try:
-        return DataType.fromDDL(spelled)
+        return T.DataType.fromDDL(spelled)
     except PySparkException as error:
         raise CorruptTable(
             Code.SCHEMA_INVALID,
@@ -270,10 +268,8 @@ def sized_type(field: StructField, spelled: str) -> spark_types.DataType:
         ) from error
 
 
-def _short_enough(column: Column, kind: spark_types.DataType) -> Column | None:
+def _short_enough(column: Column, kind: T.DataType) -> Column | None:
     """That all sized strings in the column keep their length; None if there are none."""
-    from pyspark.sql import types as T
-
     match kind:
         case T.CharType() | T.VarcharType():
             return column.isNull() | (F.length(column) <= F.lit(kind.length))
@@ -295,7 +291,7 @@ def _short_enough(column: Column, kind: spark_types.DataType) -> Column | None:
     return whole
 
 
-def _each(items: Column, kind: spark_types.DataType) -> Column | None:
+def _each(items: Column, kind: T.DataType) -> Column | None:
     if _short_enough(F.lit(None), kind) is None:
         return None
 
@@ -307,7 +303,7 @@ def _each(items: Column, kind: spark_types.DataType) -> Column | None:
 
 
 def _columns_of(expression: str, schema: Struct) -> tuple[ColumnPath, ...]:
-    """The columns an expression names; the first ones of the table if that cannot be told."""
+    """The columns an expression names; the first ones of the table if it cannot be parsed."""
     try:
         named = sorted(parse_predicate(expression, schema).columns())
     except UserError:
@@ -316,7 +312,7 @@ def _columns_of(expression: str, schema: Struct) -> tuple[ColumnPath, ...]:
 
 
 def _raised(spark: SparkSession, rule: _Rule) -> Column:
-    return raised_for_row(spark, rule.error, _cells(rule.shows)).cast("boolean")
+    return raise_for_row(spark, rule.error, _cells(rule.shows)).cast("boolean")
 
 
 def _cells(paths: Sequence[ColumnPath]) -> dict[str, Column]:

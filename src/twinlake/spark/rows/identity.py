@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError, how_to_restore
@@ -18,23 +19,30 @@ from twinlake.schema import (
     IDENTITY_HIGH_WATER_MARK_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
-    ColumnMappingMode,
     Struct,
     StructField,
-    physical_name,
+    physical_path,
     render_path,
 )
-from twinlake.spark.errors import carried_text_around_row
+from twinlake.spark.errors import encode_error_around_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from twinlake.actions import AddFile
     from twinlake.protocol import Metadata
+    from twinlake.schema import ColumnPath
 
-__all__ = ["identity_fields", "identity_paths", "marks", "refuse_explicit", "with_identity"]
+__all__ = [
+    "identity_fields",
+    "identity_paths",
+    "refuse_explicit",
+    "refuse_update",
+    "with_high_water_marks",
+    "with_identity",
+]
 
 _NUMBER: Final = "__twinlake_number"
 _LOWEST: Final = -(1 << 63)
@@ -43,23 +51,23 @@ _HIGHEST: Final = (1 << 63) - 1
 _ROW_BITS: Final = (1 << 33) - 1
 
 
-def identity_fields(metadata: Metadata) -> tuple[StructField, ...]:
+def identity_fields(schema: Struct) -> tuple[StructField, ...]:
     """The identity columns; they are always at the top level."""
-    return tuple(f for f in metadata.schema if IDENTITY_START_KEY in f.metadata)
+    return tuple(f for f in schema if IDENTITY_START_KEY in f.metadata)
 
 
-def identity_paths(metadata: Metadata) -> tuple[tuple[str], ...]:
+def identity_paths(metadata: Metadata) -> tuple[ColumnPath, ...]:
     """Where files have them: these columns need statistics, or the mark cannot be moved."""
-    mapped = metadata.column_mapping_mode is not ColumnMappingMode.NONE
-    return tuple((physical_name(f) if mapped else f.name,) for f in identity_fields(metadata))
+    schema, mode = metadata.schema, metadata.column_mapping_mode
+    return tuple(physical_path(schema, (f.name,), mode) for f in identity_fields(schema))
 
 
-def refuse_explicit(metadata: Metadata, given: Sequence[str]) -> None:
+def refuse_explicit(schema: Struct, given: Sequence[str]) -> None:
     """Values for GENERATED ALWAYS columns come from the table only."""
     present = {name.casefold() for name in given}
     found = [
         field.name
-        for field in identity_fields(metadata)
+        for field in identity_fields(schema)
         if field.name.casefold() in present
         and str(field.metadata.get(IDENTITY_EXPLICIT_KEY, False)).lower() != "true"
     ]
@@ -74,6 +82,20 @@ def refuse_explicit(metadata: Metadata, given: Sequence[str]) -> None:
         )
 
 
+def refuse_update(schema: Struct, assigned: Collection[str]) -> None:
+    """No identity column can be assigned a value by UPDATE or MERGE."""
+    found = sorted(field.name for field in identity_fields(schema) if field.name in assigned)
+    if found:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"The identity column {found[0]} cannot be updated.",
+            why="its values are given out by the table",
+            fix="Leave the column out of the assignments.",
+            delta_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+            fields={"columns": found},
+        )
+
+
 def with_identity(frame: DataFrame, metadata: Metadata) -> DataFrame:
     """The frame with the identity columns it lacks at its end; itself if it lacks none.
 
@@ -81,7 +103,7 @@ def with_identity(frame: DataFrame, metadata: Metadata) -> DataFrame:
     execution that runs the stages before its last shuffle, and the result continues from there.
     """
     present = {name.casefold() for name in frame.columns}
-    lacking = [f for f in identity_fields(metadata) if f.name.casefold() not in present]
+    lacking = [f for f in identity_fields(metadata.schema) if f.name.casefold() not in present]
     if not lacking:
         return frame
     fixed, partitions = _fixed(frame)
@@ -93,7 +115,7 @@ def with_identity(frame: DataFrame, metadata: Metadata) -> DataFrame:
     return counted.select("*", *columns).drop(_NUMBER)
 
 
-def marks(
+def with_high_water_marks(
     metadata: Metadata, files: Iterable[AddFile], *, columns: Collection[str] | None = None
 ) -> Metadata | None:
     """The metadata with the high-water marks after the files; None if none moves.
@@ -101,8 +123,8 @@ def marks(
     ``columns``: those whose values the table gave out in this write. Values that users give
     (BY DEFAULT) do not move the mark in Delta. Without it every identity column counts.
     """
-    places = zip(identity_fields(metadata), identity_paths(metadata), strict=True)
-    moving = [(f, name) for f, (name,) in places if columns is None or f.name in columns]
+    columns_in_files = zip(identity_fields(metadata.schema), identity_paths(metadata), strict=True)
+    moving = [(f, name) for f, (name,) in columns_in_files if columns is None or f.name in columns]
     if not moving:
         return None
     changed = {}
@@ -123,8 +145,6 @@ def marks(
 
 def _fixed(frame: DataFrame) -> tuple[DataFrame, int]:
     """The frame over the very RDD whose partitions were counted."""
-    from pyspark.sql import DataFrame
-
     spark = frame.sparkSession
     rows: Any = frame._jdf.queryExecution().toRdd()
     session: Any = spark._jsparkSession
@@ -146,7 +166,7 @@ def _value(field: StructField, nth: Column) -> Column:
         fix="Give the column values explicitly, or add a new identity column.",
         fields={"column": field.name},
     )
-    before, after = carried_text_around_row(used_up)
+    before, after = encode_error_around_row(used_up)
     row = F.to_json(F.struct(nth.alias("rows before")))
     raised = F.raise_error(F.concat(F.lit(before), row, F.lit(after))).cast("bigint")
     if room < 0:

@@ -13,30 +13,27 @@ from pyspark.sql import functions as F
 
 from twinlake.errors import UserError
 from twinlake.spark.delta_settings import SHOW_VALUES, show_values
-from twinlake.spark.errors import carried_text, carried_text_around_row
+from twinlake.spark.errors import encode_error, encode_error_around_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column
 
-__all__ = ["raised_for_row", "row_text"]
+__all__ = ["raise_for_row", "row_text"]
 
 _WITH_NULLS: Final = {"ignoreNullFields": "false"}
 
 
-def raised_for_row(
-    spark: SparkSession | None, error: UserError, cells: Mapping[str, Column]
-) -> Column:
+def raise_for_row(spark: SparkSession, error: UserError, cells: Mapping[str, Column]) -> Column:
     """An expression that raises the error; ``cells`` are what the row may be known by.
 
-    Without a session the active one is asked whether values may be shown.
+    The session of the frame says whether values may be shown: another one may be the active one.
     """
-    session = spark or SparkSession.getActiveSession()
-    if session is not None and show_values(session):
-        before, after = carried_text_around_row(error)
+    if show_values(spark):
+        before, after = encode_error_around_row(error)
         return F.raise_error(F.concat(F.lit(before), row_text(cells), F.lit(after)))
-    told = UserError(
+    without_values = UserError(
         error.code,
         error.what,
         why=error.why,
@@ -45,7 +42,7 @@ def raised_for_row(
         delta_class=error.delta_class,
         fields={**error.fields, "columns": list(cells)},
     )
-    return F.raise_error(F.lit(carried_text(told)))
+    return F.raise_error(F.lit(encode_error(without_values)))
 
 
 def row_text(cells: Mapping[str, Column]) -> Column:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from twinlake.commit.plans import Then, When
-from twinlake.spark.dml.assignments import checked_assignments
+from twinlake.spark.dml.assignments import check_assignments
 from twinlake.spark.dml.merge.clauses import Clause
-from twinlake.spark.dml.merge.run import MergeRequest, merge
-from twinlake.spark.errors import speaks_spark
+from twinlake.spark.dml.merge.execution import MergeRequest, merge
+from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.read.conditions import check_condition
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class DeltaMergeBuilder:
         set: Mapping[str, str | Column] | None = None,
     ) -> DeltaMergeBuilder:
         """Give columns of matched rows new values."""
-        values = checked_assignments(set, "'set' in whenMatchedUpdate")
+        values = check_assignments(set, "'set' in whenMatchedUpdate")
         return self._with(When.MATCHED, Then.UPDATE, condition, values)
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -66,7 +66,7 @@ class DeltaMergeBuilder:
         values: Mapping[str, str | Column] | None = None,
     ) -> DeltaMergeBuilder:
         """Insert source rows that no row of the table matches."""
-        given = checked_assignments(values, "'values' in whenNotMatchedInsert")
+        given = check_assignments(values, "'values' in whenNotMatchedInsert")
         return self._with(When.NOT_MATCHED, Then.INSERT, condition, given)
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -79,7 +79,7 @@ class DeltaMergeBuilder:
         set: Mapping[str, str | Column] | None = None,
     ) -> DeltaMergeBuilder:
         """Give columns of rows that no source row matches new values."""
-        values = checked_assignments(set, "'set' in whenNotMatchedBySourceUpdate")
+        values = check_assignments(set, "'set' in whenNotMatchedBySourceUpdate")
         return self._with(When.NOT_MATCHED_BY_SOURCE, Then.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(
@@ -92,7 +92,7 @@ class DeltaMergeBuilder:
         """Add columns to the table that only the source has."""
         return self._but(replace(self._request, evolution=True))
 
-    @speaks_spark
+    @raises_spark_errors
     def execute(self) -> DataFrame:
         """Run the MERGE; one row says how many rows were updated, deleted and inserted."""
         metrics = merge(self._spark, self._current(), self._request)

@@ -7,7 +7,7 @@ as an INSERT casts them, and what is not assigned keeps its value or gets its de
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -25,17 +25,16 @@ from twinlake.schema import (
     render_path,
     render_type,
 )
-from twinlake.spark.dml.merge.resolution import Resolved, Scope
-from twinlake.spark.read.columns import visible_field
-from twinlake.spark.rows.identity import refuse_explicit
-from twinlake.spark.rows.prepare import default_value, fitted
-from twinlake.spark.rows.schema_fit import evolve
-from twinlake.spark.spark_types import spark_type
+from twinlake.spark.dml.assignments import AssignmentTree
+from twinlake.spark.dml.merge.resolution import ExpressionScope, ResolvedExpression
+from twinlake.spark.read.columns import visible_type
+from twinlake.spark.rows.identity import refuse_explicit, refuse_update
+from twinlake.spark.rows.projection import cast_column, default_value
+from twinlake.spark.rows.schema_evolution import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pyspark.sql.types as spark_types
     from pyspark.sql import Column, SparkSession
 
     from twinlake.protocol import Metadata
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Clause",
     "MergeColumns",
+    "MergeScopes",
     "ResolvedClause",
-    "Scopes",
     "assigned_schema",
     "resolve_clauses",
 ]
@@ -73,14 +72,14 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scopes:
+class MergeScopes:
     """What the expressions of each kind of clause can see."""
 
-    target: Scope
-    source: Scope
-    both: Scope
+    target: ExpressionScope
+    source: ExpressionScope
+    both: ExpressionScope
 
-    def of(self, when: When) -> Scope:
+    def of(self, when: When) -> ExpressionScope:
         """The columns a clause can name."""
         return {
             When.MATCHED: self.both,
@@ -94,7 +93,7 @@ class ResolvedClause:
     """A clause with its condition and, for each column of the table, the value it gives."""
 
     clause: Clause
-    condition: Resolved | None
+    condition: ResolvedExpression | None
     values: tuple[Column, ...] = ()
     computed: frozenset[str] = frozenset()
     """Generated columns that follow from the other values."""
@@ -110,11 +109,11 @@ class MergeColumns:
     metadata: Metadata
 
 
-_Assignments = dict["ColumnPath", Resolved]
+_Assignments = dict["ColumnPath", ResolvedExpression]
 
 
 def resolve_clauses(
-    scopes: Scopes,
+    scopes: MergeScopes,
     clauses: Sequence[Clause],
     metadata: Metadata,
     *,
@@ -146,10 +145,7 @@ def resolve_clauses(
         )
     maker = _Values(
         after=after.schema,
-        current={
-            field.name: Current(value=found, type=found.type)
-            for field, found in zip(metadata.schema, scopes.target.attributes(), strict=True)
-        },
+        current=dict(zip(metadata.schema.names(), scopes.target.attributes(), strict=True)),
         evolution=evolution,
         spark=scopes.target.frame.sparkSession,
     )
@@ -192,7 +188,7 @@ def assigned_schema(
 class _Reader:
     """From the assignments that users write to resolved ones by column path."""
 
-    scopes: Scopes
+    scopes: MergeScopes
     metadata: Metadata
     alias: str | None
     evolution: bool
@@ -224,8 +220,8 @@ class _Reader:
         }
 
     def _leaves(
-        self, schema: Struct, found: Mapping[str, Resolved], path: ColumnPath
-    ) -> Iterable[tuple[ColumnPath, Resolved]]:
+        self, schema: Struct, found: Mapping[str, ResolvedExpression], path: ColumnPath
+    ) -> Iterable[tuple[ColumnPath, ResolvedExpression]]:
         """The fields of the source one by one: what its structs lack, the target's keep."""
         for own in schema:
             here, value = (*path, own.name), found[own.name]
@@ -332,46 +328,20 @@ def _refuse_overlap(paths: Sequence[ColumnPath], then: Then) -> None:
         )
 
 
-@dataclass(slots=True)
-class _Node:
-    """Assignments at and below one column."""
-
-    own: Resolved | None = None
-    children: dict[str, _Node] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Current:
-    """The value a column of the table has before the MERGE."""
-
-    value: Resolved
-    type: DataType
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Values:
     """Makes the values of clauses, column by column of the table after the MERGE."""
 
     after: Struct
-    current: Mapping[str, Current]
+    current: Mapping[str, ResolvedExpression]
     evolution: bool
     spark: SparkSession
 
     def updated(
-        self, clause: Clause, condition: Resolved | None, given: _Assignments
+        self, clause: Clause, condition: ResolvedExpression | None, given: _Assignments
     ) -> ResolvedClause:
-        identity = [f.name for f in self.after if IDENTITY_START_KEY in f.metadata]
-        changed = sorted({path[0] for path in given} & set(identity))
-        if changed:
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"The identity column {changed[0]} cannot be updated.",
-                why="its values are given out by the table",
-                fix="Leave the column out of the assignments.",
-                delta_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
-                fields={"columns": changed},
-            )
-        tree = _tree(given)
+        refuse_update(self.after, {path[0] for path in given})
+        tree = AssignmentTree.of(given)
         values = tuple(self._updated_field(f, tree.children.get(f.name)) for f in self.after)
         return ResolvedClause(
             clause=clause,
@@ -381,12 +351,11 @@ class _Values:
         )
 
     def inserted(
-        self, clause: Clause, condition: Resolved | None, given: _Assignments
+        self, clause: Clause, condition: ResolvedExpression | None, given: _Assignments
     ) -> ResolvedClause:
         schema = self.after
         names = {path[0] for path in given}
-        refuse_identity = [name for name in names if schema.get(name) is not None]
-        _refuse_given_identity(schema, refuse_identity)
+        refuse_explicit(schema, [name for name in names if schema.get(name) is not None])
         drawn = frozenset(
             f.name for f in schema if IDENTITY_START_KEY in f.metadata and f.name not in names
         )
@@ -406,15 +375,17 @@ class _Values:
             if GENERATION_EXPRESSION_KEY in f.metadata and f.name not in named
         )
 
-    def _updated_field(self, wanted: StructField, node: _Node | None) -> Column:
+    def _updated_field(
+        self, wanted: StructField, node: AssignmentTree[ResolvedExpression] | None
+    ) -> Column:
         known = self.current.get(wanted.name)
         if known is None:
             return self._value(node, None, None, wanted, (wanted.name,))
-        return self._value(node, known.value.column, known.type, wanted, (wanted.name,))
+        return self._value(node, known.column, known.type, wanted, (wanted.name,))
 
     def _value(
         self,
-        node: _Node | None,
+        node: AssignmentTree[ResolvedExpression] | None,
         current: Column | None,
         has: DataType | None,
         wanted: StructField,
@@ -434,15 +405,15 @@ class _Values:
                 )
             return F.struct(*parts)
         if current is None or has is None:
-            return _null(wanted)
-        return fitted(current, has, wanted.type, path)
+            return F.lit(None).cast(visible_type(wanted))
+        return cast_column(self.spark, current, has, wanted.type, path)
 
-    def _inserted_field(self, wanted: StructField, given: Resolved | None) -> Column:
+    def _inserted_field(self, wanted: StructField, given: ResolvedExpression | None) -> Column:
         if given is not None:
             return self._stored(given, wanted.type, (wanted.name,))
         return default_value(self.spark, wanted)
 
-    def _stored(self, given: Resolved, wants: DataType, path: ColumnPath) -> Column:
+    def _stored(self, given: ResolvedExpression, wants: DataType, path: ColumnPath) -> Column:
         if not _same_fields(given.type, wants, fewer=self.evolution):
             raise UserError(
                 Code.SCHEMA_EVOLUTION,
@@ -454,23 +425,7 @@ class _Values:
                 delta_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
                 fields={"column": render_path(path)},
             )
-        return fitted(given.column, given.type, wants, path)
-
-
-def _refuse_given_identity(schema: Struct, names: Sequence[str]) -> None:
-    from twinlake.protocol import Metadata
-
-    refuse_explicit(Metadata().with_schema(schema), names)
-
-
-def _tree(given: _Assignments) -> _Node:
-    root = _Node()
-    for path, value in given.items():
-        node = root
-        for part in path:
-            node = node.children.setdefault(part, _Node())
-        node.own = value
-    return root
+        return cast_column(self.spark, given.column, given.type, wants, path)
 
 
 def _same_fields(has: DataType, wants: DataType, *, fewer: bool) -> bool:
@@ -491,11 +446,3 @@ def _same_fields(has: DataType, wants: DataType, *, fewer: bool) -> bool:
             )
         case _:
             return True
-
-
-def _null(wanted: StructField) -> Column:
-    return F.lit(None).cast(_spark_type(wanted))
-
-
-def _spark_type(wanted: StructField) -> spark_types.DataType:
-    return spark_type(Struct((visible_field(wanted),)))[0].dataType

@@ -1,4 +1,4 @@
-"""The rows of the table that a MERGE changes, and the rows of the source that found a match."""
+"""The rows of the table that a MERGE changes, and the rows of the source that match."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from twinlake.commit.plans import Then, When, refuse_ambiguous
 from twinlake.spark.dml.merge.rows import ACTION
 from twinlake.spark.dml.row_change import positions_by_file
-from twinlake.spark.read.hidden_rows import CHUNK, IS_VISIBLE, WORDS, chunk_expression, pack
+from twinlake.spark.read.deletion_vectors import (
+    CHUNK_KEY,
+    CHUNK_WORDS,
+    IS_UNSET,
+    chunk_key_sql,
+    pack_positions,
+)
 from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX
 
 if TYPE_CHECKING:
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
     from twinlake.commit.plans import MergeClause
 
-__all__ = ["SOURCE_ROW", "Found", "numbered_rows"]
+__all__ = ["SOURCE_ROW", "MergeMatches", "numbered_rows"]
 
 SOURCE_ROW: Final = "__twinlake_source_row"
 """The number of a row of the source."""
@@ -38,7 +46,7 @@ def numbered_rows(source: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MergeMatches:
     """What the join of a MERGE found, by position."""
 
     delete: Mapping[int, Positions] = field(default_factory=dict)
@@ -49,14 +57,14 @@ class Found:
     """Rows of the source that match some row, by partition; where they were numbered."""
 
     @staticmethod
-    def of(joined: DataFrame, clauses: Sequence[MergeClause]) -> Found:
+    def of(joined: DataFrame, clauses: Sequence[MergeClause]) -> MergeMatches:
         """What is in joined rows with their actions; refuses ambiguous matches.
 
         Rows of the table that are there more than once are matched more than once, whether or not
         a clause takes them: matches that do not count have to be left out before.
         """
         if all(clause.then is Then.INSERT for clause in clauses):
-            return Found()
+            return MergeMatches()
         rows = joined.where(F.col(FILE_NUMBER).isNotNull())
         names = [n for n in (FILE_NUMBER, ROW_INDEX, ACTION, SOURCE_ROW) if n in rows.columns]
         return _found(rows.select(*names).toArrow(), clauses)
@@ -70,18 +78,17 @@ class Found:
         """The rows of a numbered source that match nothing."""
         if not self.matched_source:
             return source
-        packed = source.sparkSession.createDataFrame(pack(self.matched_source))
+        packed = source.sparkSession.createDataFrame(pack_positions(self.matched_source))
         partition = f"shiftright({SOURCE_ROW}, {_ROW_BITS})"
         row = f"({SOURCE_ROW} & {(1 << _ROW_BITS) - 1}L)"
-        key: Column = F.expr(chunk_expression(partition, row))
-        joined = source.join(F.broadcast(packed), key == F.col(CHUNK), "left")
-        return joined.where(IS_VISIBLE.format(words=WORDS, row=row)).drop(CHUNK, WORDS)
+        key: Column = F.expr(chunk_key_sql(partition, row))
+        joined = source.join(F.broadcast(packed), key == F.col(CHUNK_KEY), "left")
+        return joined.where(IS_UNSET.format(words=CHUNK_WORDS, row=row)).drop(
+            CHUNK_KEY, CHUNK_WORDS
+        )
 
 
-def _found(table: pa.Table, clauses: Sequence[MergeClause]) -> Found:
-    import numpy as np
-    import pyarrow.compute as pc
-
+def _found(table: pa.Table, clauses: Sequence[MergeClause]) -> MergeMatches:
     seen: dict[int, Positions] = {}
     if SOURCE_ROW in table.column_names:
         numbers = np.unique(table[SOURCE_ROW].to_numpy())
@@ -105,7 +112,7 @@ def _found(table: pa.Table, clauses: Sequence[MergeClause]) -> Found:
 
     deleted, updated = chosen(Then.DELETE), chosen(Then.UPDATE)
     by_source = When.NOT_MATCHED_BY_SOURCE
-    return Found(
+    return MergeMatches(
         delete=positions_by_file(files[deleted], places[deleted]),
         update=positions_by_file(files[updated], places[updated]),
         deleted_by_source=int(chosen(Then.DELETE, by_source).sum()),

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
 
 from twinlake.errors import Code, UserError
 from twinlake.spark.spark_types import from_spark, java_class
@@ -18,14 +20,13 @@ from twinlake.spark.spark_types import from_spark, java_class
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark.errors import AnalysisException
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.schema import DataType, Struct
 
 __all__ = [
-    "Resolved",
-    "Scope",
+    "ExpressionScope",
+    "ResolvedExpression",
     "conjuncts",
     "has_equal_keys",
     "is_repeatable",
@@ -39,7 +40,7 @@ _UNRESOLVED: Final = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedExpression:
     """An expression whose columns are known."""
 
     column: Column
@@ -51,7 +52,7 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ExpressionScope:
     """The columns that the expressions of a clause may name."""
 
     frame: DataFrame
@@ -66,7 +67,7 @@ class Scope:
         jdf: Any = self.frame._jdf
         return jdf.queryExecution().analyzed()
 
-    def attributes(self) -> tuple[Resolved, ...]:
+    def attributes(self) -> tuple[ResolvedExpression, ...]:
         """All columns, in order."""
         output = self._plan.output()
         return tuple(
@@ -78,7 +79,7 @@ class Scope:
         """Whether an expression needs no other columns than these."""
         return bool(expression.references().subsetOf(self._plan.outputSet()))
 
-    def condition(self, condition: str | Column, place: str) -> Resolved:
+    def condition(self, condition: str | Column, place: str) -> ResolvedExpression:
         """A condition: true or false, the same each time, about one pair of rows."""
         column = F.expr(condition) if isinstance(condition, str) else condition
         (found,) = self.values([column], place)
@@ -95,17 +96,15 @@ class Scope:
             raise _not_allowed("Subqueries", place, expression, "DELTA_UNSUPPORTED_SUBQUERY")
         return found
 
-    def values(self, columns: Sequence[Column], place: str) -> tuple[Resolved, ...]:
+    def values(self, columns: Sequence[Column], place: str) -> tuple[ResolvedExpression, ...]:
         """Expressions, resolved together."""
-        from pyspark.errors import AnalysisException
-
         if not columns:
             return ()
         named = [column.alias(f"c{position}") for position, column in enumerate(columns)]
         try:
             chosen = self.frame.select(*named)
         except AnalysisException as error:
-            raise self._told(error, place) from error
+            raise self._translated(error, place) from error
         jdf: Any = chosen._jdf
         analyzed = jdf.queryExecution().analyzed()
         if analyzed.nodeName() == "Aggregate":
@@ -129,14 +128,12 @@ class Scope:
             found.append(self._resolved(expression, field.type, text))
         return tuple(found)
 
-    def _resolved(self, expression: Any, kind: DataType, text: str) -> Resolved:
-        from pyspark.sql.classic.column import Column
-
+    def _resolved(self, expression: Any, kind: DataType, text: str) -> ResolvedExpression:
         utils = java_class(self.frame.sparkSession, "org.apache.spark.sql.classic.ExpressionUtils")
-        column = Column(utils.column(expression))
-        return Resolved(column=column, type=kind, text=text, expression=expression)
+        column = ClassicColumn(utils.column(expression))
+        return ResolvedExpression(column=column, type=kind, text=text, expression=expression)
 
-    def _told(self, error: AnalysisException, place: str) -> UserError | AnalysisException:
+    def _translated(self, error: AnalysisException, place: str) -> UserError | AnalysisException:
         condition = error.getCondition() or ""
         if condition.startswith(_AGGREGATE):
             return _not_allowed(
@@ -178,8 +175,10 @@ def conjuncts(expression: Any) -> Iterator[Any]:
         yield expression
 
 
-def has_equal_keys(condition: Resolved, one: Scope, other: Scope) -> bool:
-    """Whether a condition has a part by which rows of two sides find each other without a search.
+def has_equal_keys(
+    condition: ResolvedExpression, one: ExpressionScope, other: ExpressionScope
+) -> bool:
+    """Whether a condition has an equation that an equi-join can use.
 
     That is an equation of an expression of one side and an expression of the other.
     """
@@ -196,7 +195,7 @@ def has_equal_keys(condition: Resolved, one: Scope, other: Scope) -> bool:
     return any(sides(part) for part in equations)
 
 
-def is_repeatable(spark: SparkSession, condition: Resolved) -> bool:
+def is_repeatable(spark: SparkSession, condition: ResolvedExpression) -> bool:
     """Whether a deterministic condition comes out the same in another query, later."""
     jvm: Any = spark._jvm
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern

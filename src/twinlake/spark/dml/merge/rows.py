@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from twinlake.commit.plans import Then, When, only_matched
-from twinlake.schema import GENERATION_EXPRESSION_KEY, Struct
-from twinlake.spark.read.columns import visible_field
+from twinlake.schema import GENERATION_EXPRESSION_KEY
+from twinlake.spark.read.columns import visible_type
 from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
-from twinlake.spark.spark_types import quoted, spark_type
+from twinlake.spark.spark_types import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
     from twinlake.commit.plans import MergeClause
-    from twinlake.schema import StructField
     from twinlake.spark.dml.merge.clauses import MergeColumns
 
 __all__ = ["ACTION", "FROM_SOURCE", "MergeRows"]
@@ -137,7 +135,7 @@ class MergeRows:
             chain: Any = F
             for number, values in made:
                 chain = chain.when(F.col(ACTION) == F.lit(number), values[position])
-            other = F.lit(None).cast(_type(wanted)) if current is None else current[position]
+            other = F.lit(None).cast(visible_type(wanted)) if current is None else current[position]
             value = chain.otherwise(other) if made else other
             columns.append(value.alias(wanted.name))
         return columns
@@ -156,13 +154,11 @@ class MergeRows:
             text = str(wanted.metadata[GENERATION_EXPRESSION_KEY])
             current = F.col(quoted(wanted.name))
             follows = F.col(ACTION).isin(numbers)
-            made[wanted.name] = F.when(follows, F.expr(text).cast(_type(wanted))).otherwise(current)
+            made[wanted.name] = F.when(follows, F.expr(text).cast(visible_type(wanted))).otherwise(
+                current
+            )
         if not made:
             return rows
         return rows.select(
             *(made[n].alias(n) if n in made else F.col(quoted(n)) for n in rows.columns)
         )
-
-
-def _type(wanted: StructField) -> DataType:
-    return spark_type(Struct((visible_field(wanted),)))[0].dataType

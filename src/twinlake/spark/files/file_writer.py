@@ -7,7 +7,7 @@ what is wanted, and by pyarrow in the workers everywhere else.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 from uuid import uuid4
 
 from twinlake.errors import Code, UserError, listed
@@ -25,9 +25,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from twinlake.actions import AddFile
-    from twinlake.spark.files.target import FileTarget, FileWriter
+    from twinlake.spark.files.file_target import FileTarget
 
-__all__ = ["WRITERS", "WRITER_SETTING", "WriterName", "discard", "write_files"]
+__all__ = [
+    "WRITERS",
+    "WRITER_SETTING",
+    "FileWriter",
+    "WriterName",
+    "delete_uncommitted",
+    "write_files",
+]
+
+
+class FileWriter(Protocol):
+    """Turns the rows of a frame into files that nobody sees until they are committed."""
+
+    def refusal(self, target: FileTarget) -> str | None:
+        """Why this writer cannot make such files; None if it can."""
+        ...
+
+    def write(self, frame: DataFrame, target: FileTarget) -> tuple[AddFile, ...]:
+        """The new files; if anything fails, what was written is deleted as far as possible.
+
+        The frame has the table's columns by their logical names, in order, then the extra ones.
+        """
+        ...
+
 
 WriterName = Literal["native", "arrow"]
 WRITER_SETTING: Final = "spark.twinlake.writer"
@@ -56,7 +79,7 @@ def write_files(
     return _chosen(frame, target).write(frame, target)
 
 
-def discard(target: FileTarget, files: Sequence[AddFile]) -> None:
+def delete_uncommitted(target: FileTarget, files: Sequence[AddFile]) -> None:
     """Delete files that were not committed, as far as that is possible; VACUUM gets the rest."""
     if files:
         with contextlib.suppress(Exception):
@@ -85,8 +108,8 @@ def _forced(name: str, target: FileTarget) -> FileWriter:
 
 
 def _chosen(frame: DataFrame, target: FileTarget) -> FileWriter:
-    # Files that Spark writes on another machine's disk are missed by nobody; workers say what
-    # they wrote, so that it can be looked for.
+    # Files that Spark writes on another machine's disk are lost in silence; workers report what
+    # they wrote, so that it can be checked.
     here = str(frame.sparkSession.sparkContext.master).startswith("local")
     reasons = []
     for name, writer in WRITERS.items():

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from twinlake.spark.read.column_ids import renumbered
 from twinlake.spark.read.conditions import empty_frame, skipping_expression
+from twinlake.spark.read.expression_ids import with_expression_ids
 from twinlake.spark.read.table_scan import Scan
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.schema.predicates import Expr
 
-__all__ = ["TableFrame", "files_for", "table_frame"]
+__all__ = ["TableFrame", "matching_files", "table_frame"]
 
 _SOURCE = "_metadata"
 """The hidden column of file sources: path, size and row index of where a row comes from."""
@@ -39,7 +39,7 @@ def table_frame(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return TableFrame(spark, snapshot, empty_frame(spark, snapshot.metadata), ())
 
 
-def files_for(spark: SparkSession, snapshot: Snapshot, where: str | Column) -> pa.Table:
+def matching_files(spark: SparkSession, snapshot: Snapshot, where: str | Column) -> pa.Table:
     """The files that may hold rows for which the condition is true."""
     filtered = empty_frame(spark, snapshot.metadata).where(where)
     return snapshot.files(_skipping(spark, snapshot, filtered))
@@ -136,14 +136,14 @@ class TableFrame(ClassicDataFrame):
         skipping = _skipping(spark, self._snapshot, self._template) if self._steps else None
         files = self._snapshot.files(skipping)
         scan = Scan(snapshot=self._snapshot, files=files, one_branch=one_branch)
-        frame = renumbered(spark, scan.frame(spark), self._base)
+        frame = with_expression_ids(spark, scan.frame(spark), self._base)
         for step in self._steps:
             frame = step(frame)
         return frame
 
 
 def _skipping(spark: SparkSession, snapshot: Snapshot, filtered: DataFrame) -> Expr | None:
-    """What the filters on an empty frame of the table say about its own columns."""
+    """The condition on the table's own columns of the filters on an empty frame."""
     plan: Any = filtered._jdf.queryExecution().optimizedPlan()
     sql = _condition_on_leaf(plan)
     return None if sql is None else skipping_expression(spark, sql, snapshot.metadata)

@@ -1,4 +1,4 @@
-"""What a write does to the schema of a table: nothing, new columns, wider types, or a new schema.
+"""Schema evolution by a write: none, new columns, wider types, or a new schema.
 
 The decisions are those of Delta Spark's DataFrame writer. It casts nothing: the types of a frame
 have to be the table's, except that byte, short and int mix, and except for what type widening
@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from twinlake.compat import enabled_compats, is_uniform
+from twinlake.compat import enabled_compats, is_uniform, with_column_mapping
 from twinlake.errors import Code, UserError, listed
+from twinlake.protocol import keys
 from twinlake.runtime import RandomIds
 from twinlake.schema import (
     CURRENT_DEFAULT_KEY,
@@ -24,6 +25,7 @@ from twinlake.schema import (
     StructField,
     can_widen,
     check_schema,
+    keep_mapping,
     map_fields,
     merge_schemas,
     parse_path,
@@ -33,8 +35,7 @@ from twinlake.schema import (
     type_at,
     walk_types,
 )
-from twinlake.table.operations.column_dependents import dependents
-from twinlake.table.operations.column_mapping import mapped, with_known_mapping
+from twinlake.table.operations import dependents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,7 +54,6 @@ __all__ = [
     "refuse_partitions_alone",
 ]
 
-_WIDENING: Final = "delta.enableTypeWidening"
 _OWN_METADATA: Final = ("delta.", "parquet.field.")
 _TYPE_MISMATCH: Final = {
     "CHECK constraint": "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH",
@@ -104,7 +104,7 @@ def evolve(
         mode=changed.column_mapping_mode,
         partition_columns=changed.partition_columns,
     )
-    return mapped(metadata, changed, ids or RandomIds())
+    return with_column_mapping(metadata, changed, ids or RandomIds())
 
 
 def first_schema(frame_schema: Struct) -> Struct:
@@ -234,7 +234,7 @@ def _merged(
     implicit_casts: bool,
 ) -> Metadata:
     current = metadata.schema
-    widen = metadata.flag(_WIDENING)
+    widen = metadata.flag(keys.ENABLE_TYPE_WIDENING)
     incoming = _without_bookkeeping(frame_schema)
     if implicit_casts:
         assigned = _assigned(current, incoming, widen)
@@ -263,7 +263,7 @@ def _replaced(
 ) -> Metadata:
     """The frame's columns, all nullable; those that stay the same keep their mapping."""
     plain = _nullable(_without_bookkeeping(frame_schema))
-    kept = with_known_mapping(plain, metadata.schema)
+    kept = keep_mapping(plain, metadata.schema)
     schema = kept if isinstance(kept, Struct) else plain
     names = tuple(
         field.name if (field := schema.get(name)) is not None else name

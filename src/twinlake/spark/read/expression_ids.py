@@ -1,4 +1,4 @@
-"""Columns under the ids that other frames know them by.
+"""Frames with the expression ids (``exprId``) of the columns of other frames.
 
 A column that was taken from a frame (``df.id``) means the column with that id. What is to
 understand it has to have columns with the same ids.
@@ -14,12 +14,12 @@ from twinlake.spark.spark_types import java_class
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["renumbered", "stand_in"]
+__all__ = ["empty_copy", "with_expression_ids"]
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 
 
-def stand_in(spark: SparkSession, frame: DataFrame) -> DataFrame:
+def empty_copy(spark: SparkSession, frame: DataFrame) -> DataFrame:
     """A frame without rows that has the columns of another, with their ids and qualifiers."""
     jdf: Any = frame._jdf
     jsession: Any = spark._jsparkSession
@@ -29,7 +29,7 @@ def stand_in(spark: SparkSession, frame: DataFrame) -> DataFrame:
     return _project(spark, plan, jdf.queryExecution().analyzed().output())
 
 
-def renumbered(spark: SparkSession, frame: DataFrame, like: DataFrame) -> DataFrame:
+def with_expression_ids(spark: SparkSession, frame: DataFrame, like: DataFrame) -> DataFrame:
     """The frame with the column ids of ``like``, column by column; what it has beyond stays."""
     jdf: Any = frame._jdf
     wanted: Any = like._jdf

@@ -1,4 +1,4 @@
-"""Names of tables as a session means them: which file holds them, and where new tables go."""
+"""Names of tables in a session: the catalog that holds them, and locations of managed tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from twinlake.errors import Code, UserError
 from twinlake.spark.session import check_session, session_conf, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import Names, Table, default_catalog_path
-from twinlake.table.catalog.table_name import split_name
+from twinlake.table.catalog import split_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.table import TableName
 
-__all__ = ["Place", "exists_at", "locate", "managed_location", "missing_table", "names_of", "plain"]
+__all__ = [
+    "CatalogTableReference",
+    "find_table",
+    "managed_location",
+    "missing_table",
+    "session_catalog",
+    "table_exists_at",
+    "without_spark_catalog",
+]
 
 _CATALOG: Final = "spark.twinlake.catalog"
 _WAREHOUSE: Final = "spark.sql.warehouse.dir"
@@ -26,24 +34,24 @@ _SPARK_CATALOG: Final = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a table is, and the name it was asked for by."""
+class CatalogTableReference:
+    """The location of a table, and the name it was opened by."""
 
     location: str
     name: str | None = None
 
 
-def names_of(spark: SparkSession) -> Names:
+def session_catalog(spark: SparkSession) -> Names:
     """The catalog of names of the session; bare names are in its current database."""
     check_session(spark)
     file = session_conf(spark, _CATALOG, "") or default_catalog_path(os.environ)
     return Names(file, namespace=spark.catalog.currentDatabase())
 
 
-def plain(name: str) -> str:
+def without_spark_catalog(name: str) -> str:
     """A name without Spark's own catalog before it.
 
-    >>> plain("spark_catalog.sales.orders"), plain("sales.orders")
+    >>> without_spark_catalog("spark_catalog.sales.orders"), without_spark_catalog("sales.orders")
     ('sales.orders', 'sales.orders')
     """
     parts = split_name(name)
@@ -52,33 +60,33 @@ def plain(name: str) -> str:
     return name
 
 
-def locate(spark: SparkSession, name: str) -> Place:
-    """Where the table with a name is; ``delta.`/path``` names its own place."""
-    names, wanted = names_of(spark), plain(name)
+def find_table(spark: SparkSession, name: str) -> CatalogTableReference:
+    """The table with a name; ``delta.`/path``` is its own location."""
+    names, wanted = session_catalog(spark), without_spark_catalog(name)
     full = names.parse(wanted)
     by_path = full.namespace == "delta" and "/" in full.table
     if not by_path and not names.exists(wanted):
         raise missing_table(name, f"{names.file.path} has no table of that name")
     location = names.locate(wanted)
-    if not exists_at(spark, location):
+    if not table_exists_at(spark, location):
         raise missing_table(name, f"there is no Delta log at {location}")
-    return Place(location=location, name=None if by_path else str(full))
+    return CatalogTableReference(location=location, name=None if by_path else str(full))
 
 
-def exists_at(spark: SparkSession, location: str) -> bool:
+def table_exists_at(spark: SparkSession, location: str) -> bool:
     """Whether there is a table, asked with the session's store settings."""
     return Table.exists(location, options=settings_of(spark, location).options or None)
 
 
 def managed_location(spark: SparkSession, name: TableName) -> str:
-    """Where a table goes that was given a name and no place, as Spark lays out its warehouse."""
+    """The location of a table without one, as Spark lays out its warehouse."""
     warehouse = session_conf(spark, _WAREHOUSE, "spark-warehouse").rstrip("/")
     folder = "" if name.namespace == "default" else f"{name.namespace}.db/"
     return parse_location(f"{warehouse}/{folder}{name.table}").url
 
 
 def missing_table(asked: str, why: str) -> UserError:
-    """What Delta says of a path or name without a table."""
+    """The error of Delta for a path or name without a table."""
     return UserError(
         Code.TABLE_NOT_FOUND,
         f"`{asked}` is not a Delta table.",

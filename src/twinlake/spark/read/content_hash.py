@@ -1,4 +1,4 @@
-"""Hashes of the rows of both sides of a table, made by Spark where the rows are.
+"""Hashes of the rows of both sides of a twin table, computed by Spark.
 
 No row leaves the workers: each file comes back as a count and a sum of hashes. Values are hashed by
 what they are, not by how they are stored: the entries of a map in any order, every NaN alike; and
@@ -12,28 +12,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from twinlake.runtime import FileContent
-from twinlake.spark.files.arrow_jobs import map_in_arrow
+from twinlake.spark.python_workers import map_in_arrow, worker_errors
 from twinlake.spark.read.file_list import file_keys, hadoop_root
 from twinlake.spark.read.table_scan import FILE_NUMBER, ROW_INDEX, Scan
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import java_class, quoted
-from twinlake.spark.worker_python import worker_errors
-from twinlake.table.twin.canonical_locations import canonical_location, location_of_url
-from twinlake.table.twin.row_hash import content_of
+from twinlake.table.twin import canonical_location, hash_python_rows, location_of_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.log import Snapshot
 
-__all__ = ["SparkContents", "hashed_rows"]
+__all__ = ["SparkContentReader", "hash_rows"]
 
 _FILE: Final = "__twinlake_path"
 _HASH: Final = "__twinlake_hash"
@@ -44,7 +43,7 @@ _ICEBERG_SOURCE: Final = "org.apache.iceberg.spark.source.IcebergSource"
 
 
 @dataclass(frozen=True)
-class SparkContents:
+class SparkContentReader:
     """The readers of a session: Delta Spark if it is set up, Iceberg Spark if its jar is there."""
 
     spark: SparkSession
@@ -109,13 +108,13 @@ class SparkContents:
         """The content of each file; ``file`` is the column that names it."""
         fields = [f for f in frame.schema.fields if f.name not in (FILE_NUMBER, ROW_INDEX)]
         if self._has_iceberg:
-            return hashed_rows(frame, file, fields)
+            return hash_rows(frame, file, fields)
         return self._hashed_in_python(frame, file, fields)
 
     def _hashed_in_python(
         self, frame: DataFrame, file: Column, fields: list[T.StructField]
     ) -> dict[str, FileContent]:
-        """The contents as ``twin_rows`` makes them, to be compared with those of PyIceberg."""
+        """The contents as ``hash_python_rows`` has them, to be compared with those of PyIceberg."""
         chosen = frame.select(
             file.alias(_FILE), F.struct(*(F.col(quoted(f.name)) for f in fields)).alias("row")
         )
@@ -133,13 +132,11 @@ class SparkContents:
 
 def _sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The content of the rows of each file in every batch."""
-    import pyarrow as pa
-
     for batch in batches:
         rows: dict[str, list[Any]] = {}
         for path, row in zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True):
             rows.setdefault(path, []).append(row)
-        found = {path: content_of(some) for path, some in rows.items()}
+        found = {path: hash_python_rows(some) for path, some in rows.items()}
         yield pa.RecordBatch.from_pydict(
             {
                 _FILE: pa.array(found, pa.string()),
@@ -149,7 +146,7 @@ def _sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def hashed_rows(
+def hash_rows(
     frame: DataFrame, file: Column, fields: list[T.StructField]
 ) -> dict[str, FileContent]:
     """The contents of the rows of a frame, by the column that names their file."""
@@ -185,7 +182,7 @@ def _parts(column: Column, kind: T.DataType) -> list[Column]:
             )
             return [F.size(column), F.array_sort(entries)]
         case T.FloatType() | T.DoubleType():
-            # The hash takes both zeros for one; only a zero is made a text to tell them apart.
+            # The hash takes both zeros for one; only a zero is made a text to distinguish them.
             return [column, (column == 0) & (column.cast("string") == "-0.0")]
         case T.VariantType():
             return [F.schema_of_variant(column), F.to_json(column)]
@@ -196,8 +193,6 @@ def _parts(column: Column, kind: T.DataType) -> list[Column]:
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
-    from py4j.protocol import Py4JJavaError
-
     jvm: Any = spark._jvm
     try:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()

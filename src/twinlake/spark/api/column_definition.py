@@ -1,4 +1,4 @@
-"""The columns of a table that is being made: types by Spark's parser, expressions checked by it."""
+"""Definitions of columns: types by Spark's parser, generation expressions checked by it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError, listed
@@ -22,27 +24,27 @@ from twinlake.spark.spark_types import java_class
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
     from twinlake.schema import Struct
 
-__all__ = ["IdentityGenerator", "NewColumn", "columns_of", "table_schema"]
+__all__ = ["ColumnDefinition", "IdentityGenerator", "columns_from_schema", "table_schema"]
 
 _UNRESOLVED: Final = "UNRESOLVED_COLUMN"
 
 
 @dataclass
 class IdentityGenerator:
-    """Numbers handed out by the table: the first one, and how far apart they are."""
+    """Start and step of an identity column."""
 
     start: int = 1
     step: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewColumn:
-    """A column as it will stand in the schema's JSON."""
+class ColumnDefinition:
+    """A column with the members of the schema's JSON."""
 
     name: str
     type: Any
@@ -61,7 +63,7 @@ class NewColumn:
         identity: IdentityGenerator | None = None,
         explicit: bool = False,
         comment: str | None = None,
-    ) -> NewColumn:
+    ) -> ColumnDefinition:
         """A column by a type of PySpark's or by the text of one."""
         metadata: dict[str, Any] = {}
         if comment is not None:
@@ -92,15 +94,17 @@ def _type(spark: SparkSession, kind: str | DataType) -> Any:
     return json.loads(jsession.sessionState().sqlParser().parseDataType(kind).json())
 
 
-def columns_of(schema: StructType) -> tuple[NewColumn, ...]:
+def columns_from_schema(schema: StructType) -> tuple[ColumnDefinition, ...]:
     """The columns of an existing schema."""
     return tuple(
-        NewColumn(name=f["name"], type=f["type"], nullable=f["nullable"], metadata=f["metadata"])
+        ColumnDefinition(
+            name=f["name"], type=f["type"], nullable=f["nullable"], metadata=f["metadata"]
+        )
         for f in json.loads(schema.json())["fields"]
     )
 
 
-def table_schema(spark: SparkSession, columns: Sequence[NewColumn]) -> Struct:
+def table_schema(spark: SparkSession, columns: Sequence[ColumnDefinition]) -> Struct:
     """The columns as a schema for a table: char and varchar noted, expressions checked."""
     _check_names(columns)
     text = json.dumps({"type": "struct", "fields": [column.to_dict() for column in columns]})
@@ -114,7 +118,7 @@ def table_schema(spark: SparkSession, columns: Sequence[NewColumn]) -> Struct:
     return schema
 
 
-def _check_names(columns: Sequence[NewColumn]) -> None:
+def _check_names(columns: Sequence[ColumnDefinition]) -> None:
     folded = [column.name.casefold() for column in columns]
     twice = sorted({name for name in folded if folded.count(name) > 1})
     if twice:
@@ -128,7 +132,7 @@ def _check_names(columns: Sequence[NewColumn]) -> None:
         )
 
 
-def _check_identity(columns: Sequence[NewColumn]) -> None:
+def _check_identity(columns: Sequence[ColumnDefinition]) -> None:
     wrong = [c.name for c in columns if IDENTITY_STEP_KEY in c.metadata and c.type != "long"]
     if wrong:
         raise UserError(
@@ -141,10 +145,8 @@ def _check_identity(columns: Sequence[NewColumn]) -> None:
         )
 
 
-def _check_generated(spark: SparkSession, stored: Any, columns: Sequence[NewColumn]) -> None:
+def _check_generated(spark: SparkSession, stored: Any, columns: Sequence[ColumnDefinition]) -> None:
     """Every generation expression is a function of plain columns, with the column's type."""
-    from pyspark.sql import DataFrame
-
     jsession: Any = spark._jsparkSession
     rows: Any = spark.sparkContext._jsc.emptyRDD()
     whole = DataFrame(jsession.createDataFrame(rows, stored), spark)
@@ -167,9 +169,7 @@ def _check_generated(spark: SparkSession, stored: Any, columns: Sequence[NewColu
         )
 
 
-def _problem(plain: DataFrame, column: NewColumn, wanted: Any) -> tuple[str, str] | None:
-    from pyspark.errors import AnalysisException, ParseException
-
+def _problem(plain: DataFrame, column: ColumnDefinition, wanted: Any) -> tuple[str, str] | None:
     text = column.metadata[GENERATION_EXPRESSION_KEY]
     try:
         plan: Any = plain.select(F.expr(text))._jdf.queryExecution().analyzed()

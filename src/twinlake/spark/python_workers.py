@@ -1,4 +1,4 @@
-"""The Python that Spark's workers run, and what a job of ours says when it cannot run twinlake.
+"""Functions in Spark's Python workers: the interpreter, jobs, and errors of its environment.
 
 PySpark runs ``PYSPARK_PYTHON`` in the workers, or else the first ``python3`` of the PATH. In a cron
 job, a notebook or an IDE nobody has activated an environment, and that is another Python than the
@@ -15,17 +15,32 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.udf import _create_udf
+from pyspark.util import PythonEvalType
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.errors import carried_text, message_texts
+from twinlake.spark.errors import encode_error, message_texts
+from twinlake.spark.spark_types import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["InWorker", "run_in_workers", "worker_errors", "worker_functions", "worker_python"]
+__all__ = [
+    "WorkerFunction",
+    "map_in_arrow",
+    "run_in_workers",
+    "task_ids",
+    "worker_errors",
+    "worker_python",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -60,7 +75,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 @contextlib.contextmanager
-def worker_functions(spark: SparkSession) -> Iterator[None]:
+def _worker_interpreter(spark: SparkSession) -> Iterator[None]:
     """Functions that PySpark makes for the JVM in the block name the right interpreter.
 
     It is written into each function when that is made. The context has its own value back
@@ -76,14 +91,14 @@ def worker_functions(spark: SparkSession) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class InWorker(Generic[T, R]):
+class WorkerFunction(Generic[T, R]):
     """A function on its way to the workers; it refuses to run by another version of twinlake."""
 
     function: Callable[[T], R]
     version: str
 
     @classmethod
-    def of(cls, function: Callable[[T], R]) -> InWorker[T, R]:
+    def of(cls, function: Callable[[T], R]) -> WorkerFunction[T, R]:
         """The function, with the version that the driver has."""
         return cls(function, _version())
 
@@ -93,7 +108,7 @@ class InWorker(Generic[T, R]):
         # Sources that were shipped without the package's metadata do not know their version.
         if here != self.version and _UNKNOWN not in (here, self.version):
             why = f"they have twinlake {here}, and the driver has {self.version}"
-            raise RuntimeError(carried_text(_cannot_run(why, _cluster_fix(self.version), {})))
+            raise RuntimeError(encode_error(_cannot_run(why, _cluster_fix(self.version), {})))
         return self.function(argument)
 
 
@@ -110,17 +125,43 @@ def run_in_workers(
 ) -> list[R]:
     """The results of a function over items, by a Spark job."""
     context: Any = spark.sparkContext
-    job = context.parallelize(items, slices).map(InWorker.of(function))
+    job = context.parallelize(items, slices).map(WorkerFunction.of(function))
     with worker_errors(spark):
-        with worker_functions(spark):
+        with _worker_interpreter(spark):
             _ = job._jrdd
         found: list[R] = job.collect()
     return found
 
 
+def task_ids() -> tuple[int, int, int]:
+    """Partition, attempt id and attempt number of the Spark task; zeros outside of one."""
+    context = TaskContext.get()
+    if context is None:
+        return 0, 0, 0
+    return context.partitionId(), context.taskAttemptId(), context.attemptNumber()
+
+
+def map_in_arrow(
+    frame: DataFrame,
+    call: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: StructType | str,
+) -> DataFrame:
+    """The frame's batches through a function that is importable by name.
+
+    ``DataFrame.mapInArrow`` does the same, but it asks for pandas and trips over dots in names.
+    """
+    made: Any = WorkerFunction.of(call)
+    function: Any = _create_udf(made, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    columns = [functions.col(quoted(name)) for name in frame.columns]
+    with _worker_interpreter(frame.sparkSession):
+        applied = function(*columns)._jc
+    jdf = cast("Any", frame)._jdf.mapInArrow(applied, False, None)
+    return DataFrame(jdf, frame.sparkSession)
+
+
 @contextlib.contextmanager
 def worker_errors(spark: SparkSession) -> Iterator[None]:
-    """Around a job of ours: one error that says what the workers' Python lacks."""
+    """Around a job of ours: one error that names what the workers' Python lacks."""
     try:
         yield
     except Exception as error:
@@ -131,7 +172,7 @@ def worker_errors(spark: SparkSession) -> Iterator[None]:
 
 
 def _environment_error(spark: SparkSession, error: Exception) -> UserError | None:
-    # A session that went down cannot be asked; the exception itself says more about that.
+    # A session that went down cannot be asked; its own exception is passed on.
     with contextlib.suppress(Exception):
         python = worker_python(spark)
         for text in message_texts(error):
@@ -159,11 +200,11 @@ _COMPLAINTS: Final[Mapping[re.Pattern[str], str]] = {
     ): "its twinlake is another version: {1} has no {0}",
     re.compile(r"Error from python worker:\s+(.+)"): "it did not start: {0}",
 }
-"""What Spark and Python say of an environment that will not do, and what it means."""
+"""Messages of Spark and Python about an environment, and their meaning."""
 
 
 def _complaint(text: str, python: str) -> str | None:
-    """What a message says is wrong with the workers' Python; None if it is about other things."""
+    """The problem of the workers' Python that a message reports; None if it reports none."""
     needed = _needed_modules()
     if missing := next((m[1] for m in _MISSING.finditer(text) if m[1] in needed), None):
         return f"it has no module {missing}"
@@ -176,7 +217,7 @@ def _complaint(text: str, python: str) -> str | None:
 
 
 def _needed_modules() -> frozenset[str]:
-    """The modules that twinlake takes to run; a missing module of the user's is not our affair."""
+    """The modules that twinlake takes to run; missing modules of the user do not count."""
     with contextlib.suppress(metadata.PackageNotFoundError):
         names = (re.match(r"[\w-]+", line) for line in metadata.requires("twinlake") or ())
         own = {name[0].replace("-", "_").lower() for name in names if name is not None}

@@ -60,14 +60,14 @@ def local_session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSe
 
 
 def _started(builder: Any) -> Any:
-    """The session; what the JVM says on standard error is shown only if it does not start."""
+    """The session; what the JVM prints on standard error is shown only if it does not start."""
     folder = Path(tempfile.mkdtemp(prefix="twinlake-spark-"))
     try:
         with stderr_into(folder / "log"):
             return builder.getOrCreate()
     except Exception as error:
-        said = (folder / "log").read_text(errors="replace").strip().splitlines()
-        why = said[-1] if said else str(error)
+        printed = (folder / "log").read_text(errors="replace").strip().splitlines()
+        why = printed[-1] if printed else str(error)
         raise _missing(f"Spark did not start ({why})", "Check Java (17 or 21).") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,7 +90,7 @@ def stderr_into(log: Path) -> Iterator[None]:
 def _missing(why: str, fix: str) -> UserError:
     return UserError(
         Code.SPARK_REQUIRED,
-        "This moves rows, which takes Spark on this machine.",
+        "This command moves rows and needs Spark on this machine.",
         why=why,
         fix=fix,
         fields={"reason": why},

@@ -1,29 +1,26 @@
-"""What every writer of data files is given and gives back.
+"""``FileTarget``: where data files are written, and for which table.
 
-Two writers stand behind one interface (``native_writer``, ``arrow_writer``); which one is used
-changes how fast rows become files, never what is in them.
+It is given to every writer. Which one is used changes how fast rows become files, never what is in
+them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from twinlake.storage import open_store
+from twinlake.log import StatsColumns
+from twinlake.storage import open_store, store_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
-    from twinlake.actions import AddFile
-    from twinlake.protocol import Metadata
-    from twinlake.protocol import Protocol as TableProtocol
+    from twinlake.protocol import Metadata, Protocol
     from twinlake.schema import StructField
     from twinlake.storage import Store
 
-__all__ = ["FileTarget", "FileWriter"]
+__all__ = ["FileTarget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +31,7 @@ class FileTarget:
     options: Mapping[str, Any] = field(default_factory=dict)
     metadata: Metadata
     """The table's metadata as the commit will leave it: schema, partitioning, properties."""
-    protocol: TableProtocol | None = None
+    protocol: Protocol | None = None
     """The table's protocol, where it is known: some features ask more of files."""
     durable: bool = True
     """Whether files on a local disk are synced before they are handed over."""
@@ -48,6 +45,40 @@ class FileTarget:
     clustering: tuple[tuple[str, ...], ...] = ()
     """Physical paths of clustering columns: they always have statistics."""
 
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        metadata: Metadata,
+        *,
+        protocol: Protocol | None = None,
+        folder: str = "",
+        extra: Sequence[StructField] = (),
+        target_file_size: int | None = None,
+        clustering: tuple[tuple[str, ...], ...] = (),
+    ) -> FileTarget:
+        """Files in a store that may hold no table yet; statistics for data files only."""
+        config = store_config(store)
+        return cls(
+            url=config.url,
+            options=config.options,
+            durable=config.durable,
+            metadata=metadata,
+            protocol=protocol,
+            folder=folder,
+            extra=tuple(extra),
+            stats=not folder,
+            target_file_size=target_file_size,
+            clustering=clustering,
+        )
+
+    @property
+    def stats_columns(self) -> StatsColumns | None:
+        """The columns that get statistics; None where files have none."""
+        if not self.stats:
+            return None
+        return StatsColumns.of(self.metadata, self.protocol, clustering=self.clustering)
+
     def store(self) -> Store:
         """The store, opened once in each process: it remembers which folders are safe on disk."""
         return _opened(self.url, self.durable, tuple(sorted(self.options.items())))
@@ -56,18 +87,3 @@ class FileTarget:
 @lru_cache(maxsize=64)
 def _opened(url: str, durable: bool, options: tuple[tuple[str, Any], ...]) -> Store:
     return open_store(url, durable=durable, options=dict(options) or None)
-
-
-class FileWriter(Protocol):
-    """Turns the rows of a frame into files that nobody sees until they are committed."""
-
-    def refusal(self, target: FileTarget) -> str | None:
-        """Why this writer cannot make such files; None if it can."""
-        ...
-
-    def write(self, frame: DataFrame, target: FileTarget) -> tuple[AddFile, ...]:
-        """The new files; if anything fails, what was written is deleted as far as possible.
-
-        The frame has the table's columns by their logical names, in order, then the extra ones.
-        """
-        ...

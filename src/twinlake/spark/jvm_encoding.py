@@ -10,20 +10,20 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from pyspark import SparkContext
+
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_java_names", "narrow_encoding"]
+__all__ = ["check_file_names", "non_utf8_encoding"]
 
 _FIX: Final = "Start Spark with `LC_ALL=C.UTF-8`: Java takes its encoding of names from there."
 
 
-def narrow_encoding() -> str | None:
+def non_utf8_encoding() -> str | None:
     """The encoding in which Java spells names, if that is not all of Unicode."""
-    from pyspark import SparkContext
-
     context: Any = SparkContext._active_spark_context
     return None if context is None else _narrow_encoding(context._jvm)
 
@@ -34,9 +34,9 @@ def _narrow_encoding(jvm: Any) -> str | None:
     return None if found is None or found.upper().replace("-", "") == "UTF8" else str(found)
 
 
-def check_java_names(urls: Iterable[str]) -> None:
+def check_file_names(urls: Iterable[str]) -> None:
     """Refuse to read local files whose names Java would not find."""
-    encoding = narrow_encoding()
+    encoding = non_utf8_encoding()
     if encoding is None:
         return
     odd = [url for url in urls if url.startswith("file:") and not unquote(url).isascii()]

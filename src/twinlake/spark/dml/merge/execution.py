@@ -1,7 +1,7 @@
-"""MERGE: a join decides for each row what becomes of it, and the plan does the rest.
+"""MERGE: a join finds the clause of each row, and the plan decides which files change.
 
 The rows that change are computed once and kept: positions, data files and change files all come
-from the same result. Where files are written again anyway and the source is small, only the source
+from the same result. Where files are rewritten anyway and the source is small, only the source
 is kept, and changed rows are made as the files are written. In both ways the source is read exactly
 once, and a source that answers differently each time still gives a consistent table.
 """
@@ -12,28 +12,28 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from twinlake.commit import CommitOptions, Operation, OperationName
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet
 from twinlake.commit.plans import ChangeType, Mode, RewriteFile, Then, When, plan_merge
-from twinlake.commit.readset import ReadSet
-from twinlake.spark.dml.merge.clauses import Clause, MergeColumns, Scopes, resolve_clauses
-from twinlake.spark.dml.merge.matches import SOURCE_ROW, Found, numbered_rows
+from twinlake.spark.dml.merge.clauses import Clause, MergeColumns, MergeScopes, resolve_clauses
+from twinlake.spark.dml.merge.file_skipping import target_only
+from twinlake.spark.dml.merge.matches import SOURCE_ROW, MergeMatches, numbered_rows
 from twinlake.spark.dml.merge.resolution import (
-    Resolved,
-    Scope,
+    ExpressionScope,
+    ResolvedExpression,
     has_equal_keys,
     is_repeatable,
     shares_columns,
 )
 from twinlake.spark.dml.merge.rows import ACTION, FROM_SOURCE, MergeRows
-from twinlake.spark.dml.merge.skipping import target_only
 from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange
-from twinlake.spark.read.column_ids import renumbered, stand_in
-from twinlake.spark.read.conditions import columns_of, empty_frame
+from twinlake.spark.read.conditions import empty_frame, template_of
+from twinlake.spark.read.expression_ids import empty_copy, with_expression_ids
 from twinlake.spark.read.table_scan import Scan
 from twinlake.spark.rows.constraints import enforce
-from twinlake.spark.rows.identity import marks, with_identity
+from twinlake.spark.rows.identity import with_high_water_marks, with_identity
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import quoted
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, Observation, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.commit.plans import Outcome, RowPlan
     from twinlake.protocol import Metadata
@@ -57,7 +57,7 @@ _PARAMETERS: Final[Mapping[When, str]] = {
     When.NOT_MATCHED: "notMatchedPredicates",
     When.NOT_MATCHED_BY_SOURCE: "notMatchedBySourcePredicates",
 }
-_UNTOLD: Final = "numTargetChangeFileBytes"
+_HIDDEN_METRIC: Final = "numTargetChangeFileBytes"
 """A metric that plans count and Delta's history does not show."""
 
 
@@ -92,9 +92,9 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> Mapping[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Joined:
-    """What the join of a MERGE came to."""
+    """The result of the join of a MERGE."""
 
-    found: Found
+    found: MergeMatches
     inserted: int
     changed: DataFrame | None = None
     """Rows to write, with the clause that each falls to; others may be among them."""
@@ -109,8 +109,8 @@ class _Merge:
     change: RowChange
     request: MergeRequest
     template: DataFrame
-    scopes: Scopes
-    condition: Resolved
+    scopes: MergeScopes
+    condition: ResolvedExpression
     rows: MergeRows
     target_only: Expr | None
     """What of the conditions concerns the table alone, and so can skip files."""
@@ -124,11 +124,11 @@ class _Merge:
         metadata = table.metadata
         template = _template(spark, metadata, request)
         named = template if request.alias is None else template.alias(request.alias)
-        source = stand_in(spark, request.source)
-        scopes = Scopes(
-            target=Scope(frame=named),
-            source=Scope(frame=source),
-            both=Scope(frame=named.crossJoin(source)),
+        source = empty_copy(spark, request.source)
+        scopes = MergeScopes(
+            target=ExpressionScope(frame=named),
+            source=ExpressionScope(frame=source),
+            both=ExpressionScope(frame=named.crossJoin(source)),
         )
         evolution = request.evolution or session_conf(spark, AUTO_MERGE, "false").lower() == "true"
         condition = scopes.both.condition(request.condition, "search condition")
@@ -165,8 +165,8 @@ class _Merge:
             outcome = self._outcome()
         finally:
             for frame in self.kept:
-                _forget(frame)
-        metrics = {key: value for key, value in outcome.metrics.items() if key != _UNTOLD}
+                _unpersist(frame)
+        metrics = {key: value for key, value in outcome.metrics.items() if key != _HIDDEN_METRIC}
         return replace(outcome, metrics=metrics)
 
     def _outcome(self) -> Outcome:
@@ -208,23 +208,23 @@ class _Merge:
             positions=positions,
             row_ids=change.rules.row_tracking,
         )
-        return renumbered(change.spark, scan.frame(change.spark), self.template)
+        return with_expression_ids(change.spark, scan.frame(change.spark), self.template)
 
     def _joined(self, files: pa.Table) -> _Joined:
-        """Joined in the way that reads and moves the least."""
+        """The join, in the way that reads and moves the fewest rows."""
         kinds = self.rows.kinds
         in_place = self._in_place()
-        apart = in_place or kinds == {When.MATCHED, When.NOT_MATCHED}
-        if apart and _is_small(self.request.source):
-            return self._apart(files, in_place=in_place)
-        return self._at_once(files)
+        in_steps = in_place or kinds == {When.MATCHED, When.NOT_MATCHED}
+        if in_steps and _is_small(self.request.source):
+            return self._join_in_steps(files, in_place=in_place)
+        return self._join_once(files)
 
     def _in_place(self) -> bool:
-        """Whether updated rows can be made while the files they are in are written again.
+        """Whether updated rows can be made while the files they are in are rewritten.
 
         The join is then done twice, so it has to be cheap and to come out the same: conditions
-        are deterministic in any case, but what the clock says or a function in Python does is
-        not known to be the same later.
+        are deterministic in any case, but the clock or a function in Python may
+        give another result later.
         """
         change = self.change
         rules = change.rules
@@ -240,19 +240,19 @@ class _Merge:
             and all(is_repeatable(change.spark, condition) for condition in conditions)
         )
 
-    def _at_once(self, files: pa.Table) -> _Joined:
+    def _join_once(self, files: pa.Table) -> _Joined:
         """All kinds of rows in one join."""
         rows, kinds = self.rows, self.rows.kinds
         target = self._target(files, positions=True)
         counted = self._source().observe(self.source_rows, F.count(F.lit(1)).alias("rows"))
         acted = rows.acted(_join(target, counted, self.condition.column, kinds), kinds)
         # A match that no clause takes is kept too, as it can make another one ambiguous.
-        told = F.col(ACTION).isNotNull() | rows.counts(kinds)
-        changed = self._kept(self._counted(rows.shaped(acted.where(told), kinds)))
-        found = Found.of(changed, rows.clauses)
+        counts = F.col(ACTION).isNotNull() | rows.counts(kinds)
+        changed = self._kept(self._counted(rows.shaped(acted.where(counts), kinds)))
+        found = MergeMatches.of(changed, rows.clauses)
         return _Joined(found=found, inserted=self._inserted(changed), changed=changed)
 
-    def _apart(self, files: pa.Table, *, in_place: bool) -> _Joined:
+    def _join_in_steps(self, files: pa.Table, *, in_place: bool) -> _Joined:
         """Matches and inserts one after the other, so that a small source can be broadcast.
 
         In one outer join it could not be, and the whole table would be shuffled.
@@ -267,7 +267,7 @@ class _Merge:
         elif When.NOT_MATCHED not in rows.kinds:
             pairs = pairs.where(rows.counts(matched)).drop(SOURCE_ROW)
         # A pair that no clause takes counts too: its source row is not to be inserted.
-        found = Found.of(pairs, rows.clauses)
+        found = MergeMatches.of(pairs, rows.clauses)
         changed, inserted = self._fresh(once, found)
         if in_place:
             return _Joined(found=found, inserted=inserted, changed=changed, source=once)
@@ -278,7 +278,7 @@ class _Merge:
             changed=taken if changed is None else taken.union(changed),
         )
 
-    def _fresh(self, once: DataFrame, found: Found) -> tuple[DataFrame | None, int]:
+    def _fresh(self, once: DataFrame, found: MergeMatches) -> tuple[DataFrame | None, int]:
         """The rows to insert, and how many they are."""
         rows, fresh = self.rows, frozenset({When.NOT_MATCHED})
         clauses = [clause for clause in rows.clauses if clause.when is When.NOT_MATCHED]
@@ -315,7 +315,7 @@ class _Merge:
         return changed.where(F.col(ACTION).isin(numbers)).count() if seen is None else seen
 
     def _read_rows(self, *, acts: bool) -> int:
-        """The rows of the source, as far as anybody will read of them."""
+        """How many rows of the source are read."""
         source = self.request.source
         if acts:
             return self._source_rows(source)
@@ -351,7 +351,9 @@ class _Merge:
             changed_holds_copied=joined.source is not None,
         )
         if drawn:
-            change.metadata = marks(change.after, written.files, columns=drawn) or change.metadata
+            change.metadata = (
+                with_high_water_marks(change.after, written.files, columns=drawn) or change.metadata
+            )
         return plan.finish(written, now=change.table.runtime.clock.now_ms())
 
     def _rewritten(self, plan: RowPlan, source: DataFrame) -> list[DataFrame]:
@@ -404,14 +406,14 @@ def _template(spark: SparkSession, metadata: Metadata, request: MergeRequest) ->
     It shares its column ids with the table's frame, so that columns taken from there mean the
     target; unless the source was made from that frame and has them already.
     """
-    like = None if request.target is None else columns_of(request.target)
+    like = None if request.target is None else template_of(request.target)
     fresh = empty_frame(spark, metadata)
     if like is None or like.dtypes != fresh.dtypes or shares_columns(like, request.source):
         return fresh
-    return stand_in(spark, like)
+    return empty_copy(spark, like)
 
 
-def _parameters(condition: Resolved, columns: MergeColumns) -> dict[str, Any]:
+def _parameters(condition: ResolvedExpression, columns: MergeColumns) -> dict[str, Any]:
     found: dict[str, Any] = {"predicate": [condition.text]}
     for when, name in _PARAMETERS.items():
         found[name] = [
@@ -449,8 +451,6 @@ def _is_small(frame: DataFrame) -> bool:
 
 
 def _observation(name: str) -> Observation:
-    from pyspark.sql import Observation
-
     return Observation(f"twinlake {name}")
 
 
@@ -461,7 +461,7 @@ def _observed(observation: Observation) -> int | None:
     return int(row.get().getLong(0)) if row.isDefined() else None
 
 
-def _forget(frame: DataFrame) -> None:
-    """Free what was kept of a frame."""
+def _unpersist(frame: DataFrame) -> None:
+    """Free the checkpoint of a frame."""
     jdf: Any = frame._jdf
     jdf.queryExecution().logical().rdd().unpersist(False)

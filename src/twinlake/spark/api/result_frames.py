@@ -11,9 +11,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from pyspark.sql.types import StructType
 
 from twinlake.spark.read.file_list import hadoop_root
-from twinlake.table.detail import describe
+from twinlake.table import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +29,8 @@ __all__ = [
     "HISTORY_SCHEMA",
     "RESTORE_SCHEMA",
     "detail_frame",
+    "empty_result",
     "history_frame",
-    "nothing_frame",
     "restore_frame",
 ]
 
@@ -101,10 +102,8 @@ def restore_frame(spark: SparkSession, record: CommitRecord) -> DataFrame:
     return _frame(spark, [row], RESTORE_SCHEMA)
 
 
-def nothing_frame(spark: SparkSession) -> DataFrame:
-    """No rows and no columns, as Delta returns where there is nothing to tell."""
-    from pyspark.sql.types import StructType
-
+def empty_result(spark: SparkSession) -> DataFrame:
+    """No rows and no columns, as Delta returns from calls without a result."""
     return spark.createDataFrame([], StructType([]))
 
 

@@ -1,7 +1,7 @@
-"""Data files whose names begin with ``_`` or ``.``: Spark's reader skips them and says nothing.
+"""Data files whose names begin with ``_`` or ``.``: Spark's reader skips them in silence.
 
 The Delta log may name any file, so these are read by pyarrow in the workers. They are rare (no
-engine we know of makes them), and being right is all that is asked of this way.
+engine we know of makes them), and this way is not fast.
 """
 
 from __future__ import annotations
@@ -9,29 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.sql import types
+
 from twinlake.actions import AddFile
 from twinlake.errors import Code, CorruptTable
 from twinlake.schema import ColumnMappingMode, Struct, to_arrow
-from twinlake.spark.files.arrow_jobs import map_in_arrow
-from twinlake.spark.files.arrow_reader import FileRows, NeedsSpark
+from twinlake.spark.files.arrow_reader import ArrowFileReader, NeedsSpark
+from twinlake.spark.python_workers import map_in_arrow
 from twinlake.spark.spark_types import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.storage import Store
 
-__all__ = ["read_hidden"]
+__all__ = ["read_hidden_files"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Rows of files, with key and mark of the file and the position in it behind the columns."""
 
-    files: FileRows
+    files: ArrowFileReader
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -40,8 +42,6 @@ class _Rows:
                 yield from self._file(row["path"], row["size"], row["key"], row["mark"])
 
     def _file(self, path: str, size: int, key: str, mark: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         add = AddFile(
             path=path, partition_values={}, size=size, modification_time=0, data_change=False
         )
@@ -62,7 +62,7 @@ class _Rows:
             raise _unreadable(path, str(why)) from why
 
 
-def read_hidden(
+def read_hidden_files(
     spark: SparkSession,
     store: Store,
     files: Sequence[tuple[str, int, str, int]],
@@ -72,18 +72,15 @@ def read_hidden(
     mode: ColumnMappingMode,
     added: tuple[str, str, str],
 ) -> DataFrame:
-    """The rows of the files (path in the log, size, key, mark), found as the mapping mode says.
+    """The rows of the files (path in the log, size, key, mark), found by the mapping mode.
 
     ``stored`` is the schema as the files spell it, ``schema`` the same as it is to be shown;
     ``added`` are the names of three more columns: key and mark of the file, and the position.
     """
-    import pyarrow as pa
-    from pyspark.sql import types
-
     given = zip(("path", "size", "key", "mark"), zip(*files, strict=True), strict=True)
     listed = spark.createDataFrame(pa.table({name: list(column) for name, column in given}))
     wanted = to_arrow(stored, field_ids=True)
-    read = FileRows(store=store, columns=wanted, by_id=mode is ColumnMappingMode.ID)
+    read = ArrowFileReader(store=store, columns=wanted, by_id=mode is ColumnMappingMode.ID)
     result = types.StructType([*spark_type(schema).fields])
     kinds = (types.StringType(), types.LongType(), types.LongType())
     for name, kind in zip(added, kinds, strict=True):

@@ -1,4 +1,4 @@
-"""What Delta Spark has and this release does not: listed once, refused in one way.
+"""Calls of Delta Spark that this release does not support.
 
 The names exist so that code which only changes an import fails where it uses them, with a clear
 message, and not at the import.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from twinlake.errors import Code, UnsupportedFeature
-from twinlake.spark.errors import speaks_spark
+from twinlake.spark.errors import raises_spark_errors
 
 if TYPE_CHECKING:
     import os
@@ -18,102 +18,102 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LATER", "Later", "changes", "not_yet", "sql"]
+__all__ = ["UNSUPPORTED_CALLS", "UnsupportedCall", "changes", "sql", "unsupported_call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
-    """One call that comes later."""
+class UnsupportedCall:
+    """One call of a later release."""
 
     name: str
     what: str
     """What it will do."""
     meanwhile: str
-    """What serves until then."""
+    """What to use until then."""
 
 
-LATER: Final[tuple[Later, ...]] = (
-    Later(
+UNSUPPORTED_CALLS: Final[tuple[UnsupportedCall, ...]] = (
+    UnsupportedCall(
         name="DeltaTable.clone",
         what="copy a table, shallow or deep",
         meanwhile="Write `DeltaTable.toDF()` to the new path with "
         "`twinlake.spark.write(frame, PATH)`.",
     ),
-    Later(
+    UnsupportedCall(
         name="DeltaTable.cloneAtVersion",
         what="copy a table as it was at a version",
         meanwhile="Write `twinlake.spark.scan(spark, PATH, version=N)` to the new path.",
     ),
-    Later(
+    UnsupportedCall(
         name="DeltaTable.cloneAtTimestamp",
         what="copy a table as it was at a time",
         meanwhile="Write `twinlake.spark.scan(spark, PATH, timestamp=TIME)` to the new path.",
     ),
-    Later(
+    UnsupportedCall(
         name="DeltaTable.convertToDelta",
         what="make a table of a folder of Parquet files in place",
         meanwhile="Read the folder with `spark.read.parquet(FOLDER)` and write it with "
         "`twinlake.spark.write(frame, PATH)`.",
     ),
-    Later(
+    UnsupportedCall(
         name="DeltaTable.generate",
         what="write manifests of the table's files for readers without Delta",
         meanwhile="List the files with `twinlake.Table.open(PATH).files()`.",
     ),
-    Later(
+    UnsupportedCall(
         name="DeltaOptimizeBuilder.executeZOrderBy",
         what="compact files and order rows across them",
         meanwhile="Use `executeCompaction()`, which packs files and keeps their order.",
     ),
-    Later(
+    UnsupportedCall(
         name="changes",
         what="read the change data feed",
         meanwhile="Compare two versions with `twinlake.spark.scan(spark, PATH, version=N)`.",
     ),
-    Later(
+    UnsupportedCall(
         name="sql",
         what="run SQL with Delta's statements on tables by name or path",
         meanwhile="Use `DeltaTable`, `twinlake.spark.scan` and `twinlake.spark.write`; a scan "
         "can be made a temporary view with `createOrReplaceTempView(NAME)`.",
     ),
 )
-"""Everything that comes later; the reference page is made from it."""
+"""All of them; the reference page is generated from it."""
 
-_BY_NAME: Final = {later.name: later for later in LATER}
+_BY_NAME: Final = {call.name: call for call in UNSUPPORTED_CALLS}
 
 
-def not_yet(name: str) -> UnsupportedFeature:
-    """The error of a call that comes later.
+def unsupported_call(name: str) -> UnsupportedFeature:
+    """The error of a call of a later release.
 
-    >>> not_yet("DeltaTable.generate").what
-    'DeltaTable.generate is not there yet.'
+    >>> unsupported_call("DeltaTable.generate").what
+    'DeltaTable.generate is not supported yet.'
     """
-    later = _BY_NAME[name]
+    call = _BY_NAME[name]
     return UnsupportedFeature(
         Code.NOT_YET,
-        f"{name} is not there yet.",
-        why=f"a later release of twinlake will {later.what}",
-        fix=later.meanwhile,
+        f"{name} is not supported yet.",
+        why=f"a later release of twinlake will {call.what}",
+        fix=call.meanwhile,
         fields={"name": name},
     )
 
 
-@speaks_spark
+@raises_spark_errors
 def changes(
     spark: SparkSession,  # noqa: ARG001
     path: str | os.PathLike[str],  # noqa: ARG001
     *_: object,
     **__: object,
 ) -> DataFrame:
-    """Not there yet: the change data feed of a table."""
-    raise not_yet("changes")
+    """Not supported yet: the change data feed of a table."""
+    raise unsupported_call("changes")
 
 
-@speaks_spark
+@raises_spark_errors
 def sql(
     spark: SparkSession,  # noqa: ARG001
     text: str,  # noqa: ARG001
     args: Sequence[object] | dict[str, object] | None = None,  # noqa: ARG001
 ) -> NoReturn:
-    """Not there yet: SQL with Delta's statements."""
-    raise not_yet("sql")
+    """Not supported yet: SQL with Delta's statements."""
+    raise unsupported_call("sql")

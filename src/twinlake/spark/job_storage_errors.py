@@ -28,20 +28,20 @@ _TEXTS: Final[Mapping[str, int]] = {os.strerror(number): number for number in OS
 
 def job_storage_error(error: BaseException) -> StorageError | None:
     """The error of a store behind a failed job; None if the job failed for other reasons."""
-    # A JVM that went down cannot be asked; the exception itself says more about that.
+    # A JVM that went down cannot be asked; its own exception is passed on.
     with contextlib.suppress(Exception):
         for text in _io_messages(error):
             number = next((n for known, n in _TEXTS.items() if known in text), None)
             if number is not None:
                 message = text.splitlines()[0]
-                told = os_error(
+                found = os_error(
                     OSError(number, message),
                     "A Spark job could not use a file or folder.",
                     {"message": message},
                 )
                 # Shuffles and spills write there, not into the table.
-                told.why = f"{told.why}, in a table or in spark.local.dir: {message}"
-                return told
+                found.why = f"{found.why}, in a table or in spark.local.dir: {message}"
+                return found
     return None
 
 

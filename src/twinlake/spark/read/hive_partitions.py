@@ -1,8 +1,11 @@
-"""Whether the folders of files say what the log says: then Spark prunes partitions itself."""
+"""Whether files are in Hive folders that match the log: then Spark prunes partitions itself."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from twinlake.errors import TwinlakeError
 from twinlake.schema import (
@@ -21,34 +24,29 @@ from twinlake.spark.read.columns import ReadColumns
 from twinlake.storage import decode_path, parse_location
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from twinlake.log import Snapshot
 
-__all__ = ["folders_spell_partitions"]
+__all__ = ["has_hive_paths"]
 
-_SPELT_ALIKE: Final = frozenset({BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING})
+_SAME_TEXT: Final = frozenset({BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING})
 """Types whose text means the same to Spark's folder reader and to the log."""
 
 
-def folders_spell_partitions(snapshot: Snapshot, files: pa.Table) -> bool:
+def has_hive_paths(snapshot: Snapshot, files: pa.Table) -> bool:
     """Whether every file lies in ``a=1/b=x`` below the root, exactly as its values are encoded."""
     columns = ReadColumns(snapshot.metadata)
     if not columns.partitions or not len(files):
         return False
     # Spark does not pad what it reads from folders.
-    if any(f.type not in _SPELT_ALIKE or char_type(f) for f in columns.partitions):
+    if any(f.type not in _SAME_TEXT or char_type(f) for f in columns.partitions):
         return False
     # Spark reads folders up to the root of the file system: one like these would become a column.
     if "=" in parse_location(snapshot.store.url).path:
         return False
-    return _all_spelt(files, columns)
+    return _all_match(files, columns)
 
 
-def _all_spelt(files: pa.Table, columns: ReadColumns) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+def _all_match(files: pa.Table, columns: ReadColumns) -> bool:
     folders = pc.replace_substring_regex(files["path"], "/?[^/]*$", "").combine_chunks()
     encoded = folders.dictionary_encode()
     names = [columns.name_in_files(field) for field in columns.partitions]

@@ -1,8 +1,8 @@
-"""From a user's frame to the rows a table takes: its columns, in its order, of its types.
+"""A frame projected to the columns of a table: in its order, of its types.
 
 Columns are found by name at every level. What the frame lacks is computed: the column's default,
 the expression of a generated column, the next identity values, or null. A value that does not fit
-its column is an error and never a null, whatever the session says about ANSI mode.
+its column is an error and never a null, with and without ANSI mode.
 """
 
 from __future__ import annotations
@@ -30,25 +30,30 @@ from twinlake.schema import (
     render_type,
 )
 from twinlake.spark.rows.identity import identity_fields, refuse_explicit, with_identity
-from twinlake.spark.rows.row_errors import raised_for_row
-from twinlake.spark.rows.schema_fit import refuse_duplicates, refuse_mismatch
-from twinlake.spark.spark_types import from_spark, quoted, spark_type
+from twinlake.spark.rows.row_errors import raise_for_row
+from twinlake.spark.rows.schema_evolution import refuse_duplicates, refuse_mismatch
+from twinlake.spark.spark_types import from_spark, quoted, spark_data_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyspark.sql.types as spark_types
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath, DataType
 
-__all__ = ["columns_with_values", "computed_columns", "default_value", "fitted", "prepare"]
+__all__ = [
+    "cast_column",
+    "columns_with_values",
+    "computed_columns",
+    "default_value",
+    "project_rows",
+]
 
 _INTEGERS: Final = (BYTE, SHORT, INTEGER)
 
 
-def prepare(
+def project_rows(
     frame: DataFrame,
     metadata: Metadata,
     *,
@@ -67,14 +72,15 @@ def prepare(
     wanted = metadata.schema
     _refuse_unknown(given, metadata)
     if not own_rows:
-        refuse_explicit(metadata, given.names())
+        refuse_explicit(metadata.schema, given.names())
     _refuse_missing(given, wanted, defaults=not own_rows)
     if not kept and _is_same(given, wanted):
         return frame
     made = set(computed_columns(metadata, given.names()))
-    spark = None if own_rows else frame.sparkSession
     columns = [
-        _column(field, given.get(field.name), spark) for field in wanted if field.name not in made
+        _column(frame.sparkSession, field, given.get(field.name), defaults=not own_rows)
+        for field in wanted
+        if field.name not in made
     ]
     columns += [_by_name(field.name) for field in kept]
     # Generated columns and identities come second: they stand on the table's own columns.
@@ -85,7 +91,7 @@ def prepare(
 def computed_columns(metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
     """The generated and identity columns that a frame with the ``given`` columns leaves to us."""
     present = {name.casefold() for name in given}
-    made = {f.name for f in identity_fields(metadata)} | {
+    made = {f.name for f in identity_fields(metadata.schema)} | {
         f.name for f in metadata.schema if GENERATION_EXPRESSION_KEY in f.metadata
     }
     return tuple(
@@ -99,49 +105,59 @@ def columns_with_values(given: Struct, metadata: Metadata) -> tuple[str, ...]:
     return tuple(field.name for field in (*(f for f in given if f.type != VOID), *filled))
 
 
-def fitted(column: Column, has: DataType, wants: DataType, path: ColumnPath) -> Column:
+def cast_column(
+    spark: SparkSession, column: Column, has: DataType, wants: DataType, path: ColumnPath
+) -> Column:
     """The column as the wanted type: fields by name, values cast, misfits raised.
 
-    ``path`` says in errors where the column stands.
+    ``path``: the column in errors. ``spark`` says whether these may show values.
     """
     if _is_same(has, wants):
         return column
     match has, wants:
         case Struct(), Struct():
             # A struct of nulls is not a null struct.
-            built = F.struct(*(_inner(column, has, field, path) for field in wants))
+            built = F.struct(*(_inner(spark, column, has, field, path) for field in wants))
             return F.when(column.isNotNull(), built)
         case Array(), Array():
             here = (*path, "element")
-            return F.transform(column, lambda item: fitted(item, has.element, wants.element, here))
+            return F.transform(
+                column, lambda item: cast_column(spark, item, has.element, wants.element, here)
+            )
         case Map(), Map():
-            return _fitted_map(column, has, wants, path)
+            return _fitted_map(spark, column, has, wants, path)
         case _:
-            return _cast(column, has, wants, path)
+            return _cast(spark, column, has, wants, path)
 
 
-def _inner(column: Column, has: Struct, field: StructField, path: ColumnPath) -> Column:
+def _inner(
+    spark: SparkSession, column: Column, has: Struct, field: StructField, path: ColumnPath
+) -> Column:
     own = has.get(field.name)
     if own is None:
-        return F.lit(None).cast(_type(field.type)).alias(field.name)
-    inner = fitted(column.getField(own.name), own.type, field.type, (*path, field.name))
+        return F.lit(None).cast(spark_data_type(field.type)).alias(field.name)
+    inner = cast_column(spark, column.getField(own.name), own.type, field.type, (*path, field.name))
     return inner.alias(field.name)
 
 
-def _fitted_map(column: Column, has: Map, wants: Map, path: ColumnPath) -> Column:
+def _fitted_map(
+    spark: SparkSession, column: Column, has: Map, wants: Map, path: ColumnPath
+) -> Column:
     if not _is_same(has.value, wants.value):
         column = F.transform_values(
-            column, lambda _, v: fitted(v, has.value, wants.value, (*path, "value"))
+            column, lambda _, v: cast_column(spark, v, has.value, wants.value, (*path, "value"))
         )
     if not _is_same(has.key, wants.key):
         column = F.transform_keys(
-            column, lambda k, _: fitted(k, has.key, wants.key, (*path, "key"))
+            column, lambda k, _: cast_column(spark, k, has.key, wants.key, (*path, "key"))
         )
     return column
 
 
-def _cast(column: Column, has: DataType, wants: DataType, path: ColumnPath) -> Column:
-    target = _type(wants)
+def _cast(
+    spark: SparkSession, column: Column, has: DataType, wants: DataType, path: ColumnPath
+) -> Column:
+    target = spark_data_type(wants)
     if has == VOID:
         return F.lit(None).cast(target)
     if isinstance(has, Struct | Array | Map) or isinstance(wants, Struct | Array | Map):
@@ -150,10 +166,10 @@ def _cast(column: Column, has: DataType, wants: DataType, path: ColumnPath) -> C
         raise _misfit(path, has, wants, "a void column holds nulls only")
     if can_widen(has, wants) or (has in _INTEGERS and wants in _INTEGERS and _fits(has, wants)):
         return column.cast(target)
-    # try_cast is strict in every session, and what it gives up on is told apart from a null.
+    # try_cast is strict in every session, and what it gives up on is distinguished from a null.
     value = column.try_cast(target)
     misfit = _misfit(path, has, wants, "a value is out of its range or not of its form")
-    raised = raised_for_row(None, misfit, {render_path(path): column}).cast(target)
+    raised = raise_for_row(spark, misfit, {render_path(path): column}).cast(target)
     return F.when(column.isNotNull() & value.isNull(), raised).otherwise(value)
 
 
@@ -176,12 +192,11 @@ def _misfit(path: ColumnPath, has: DataType, wants: DataType, why: str) -> UserE
 def default_value(spark: SparkSession, field: StructField) -> Column:
     """What a row gets that has no value for the column: its default, or null.
 
-    As in Delta Spark the metadata of the column counts, whatever the protocol says.
+    As in Delta Spark the metadata of the column counts, whatever the protocol has.
     """
     text = field.metadata.get(CURRENT_DEFAULT_KEY)
     if not isinstance(text, str):
-        # A void column keeps its type: nothing can be cast to it.
-        return F.lit(None) if field.type == VOID else F.lit(None).cast(_type(field.type))
+        return _null(field)
     value = F.expr(text)
     try:
         # On a frame without columns: a default that names one must not find it among the data.
@@ -198,17 +213,24 @@ def default_value(spark: SparkSession, field: StructField) -> Column:
             delta_class="INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
             fields={"column": where, "default": text},
         ) from error
-    return fitted(value, found.type, field.type, (field.name,))
+    return cast_column(spark, value, found.type, field.type, (field.name,))
 
 
-def _column(field: StructField, own: StructField | None, spark: SparkSession | None) -> Column:
+def _column(
+    spark: SparkSession, field: StructField, own: StructField | None, *, defaults: bool
+) -> Column:
     if own is not None:
-        column = fitted(_by_name(own.name), own.type, field.type, (field.name,))
-    elif spark is not None:
+        column = cast_column(spark, _by_name(own.name), own.type, field.type, (field.name,))
+    elif defaults:
         column = default_value(spark, field)
     else:
-        column = F.lit(None) if field.type == VOID else F.lit(None).cast(_type(field.type))
+        column = _null(field)
     return column.alias(field.name)
+
+
+def _null(field: StructField) -> Column:
+    # A void column keeps its type: nothing can be cast to it.
+    return F.lit(None) if field.type == VOID else F.lit(None).cast(spark_data_type(field.type))
 
 
 def _with_computed(
@@ -221,7 +243,7 @@ def _with_computed(
     for field in metadata.schema:
         text = field.metadata.get(GENERATION_EXPRESSION_KEY)
         if field.name in made and isinstance(text, str):
-            columns.append(F.expr(text).cast(_type(field.type)).alias(field.name))
+            columns.append(F.expr(text).cast(spark_data_type(field.type)).alias(field.name))
         else:
             columns.append(_by_name(field.name))
     return frame.select(*columns, *(_by_name(name) for name in kept))
@@ -323,7 +345,3 @@ def _named(schema: Struct, name: str) -> StructField:
 
 def _by_name(name: str) -> Column:
     return F.col(quoted(name))
-
-
-def _type(kind: DataType) -> spark_types.DataType:
-    return spark_type(Struct((StructField("value", kind),)))[0].dataType

@@ -1,43 +1,71 @@
-"""Rows that deletion vectors hide, as a table small enough to send to every executor.
+"""Deletion vectors of many files, and their positions as a table that is broadcast to executors.
 
-Positions are packed: one row for every 4,096 positions of a file that has a hidden one among
+Positions are packed: one row for every 4,096 positions of a file that has a deleted one among
 them, with 64 words of 64 bits. Few deletions make few rows, many make at most one bit a row.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from twinlake.actions import DeletionVectorDescriptor
+from twinlake.log import read_dv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from pyroaring import AbstractBitMap64 as Positions
+    from pyroaring import BitMap64
 
-__all__ = ["CHUNK", "IS_VISIBLE", "WORDS", "chunk_expression", "pack"]
+    from twinlake.storage import Store
+
+__all__ = [
+    "CHUNK_KEY",
+    "CHUNK_WORDS",
+    "IS_UNSET",
+    "chunk_key_sql",
+    "pack_positions",
+    "read_deletion_vectors",
+]
 
 _CHUNK_BITS: Final = 12
 _FILE_BITS: Final = 36
 """A chunk key is the file's number above these bits: rows up to 2^48 in a file."""
-CHUNK: Final = "__twinlake_chunk"
-WORDS: Final = "__twinlake_words"
-IS_VISIBLE: Final = (
+_THREADS: Final = 8
+CHUNK_KEY: Final = "__twinlake_chunk"
+CHUNK_WORDS: Final = "__twinlake_words"
+IS_UNSET: Final = (
     "({words} IS NULL OR getbit({words}[CAST(shiftright({row}, 6) & 63 AS INT)],"
     " CAST({row} & 63 AS INT)) = 0)"
 )
 """Whether a row stays, given the words of its chunk (null: nothing hidden there)."""
 
 
-def chunk_expression(number: str, row: str) -> str:
+def read_deletion_vectors(store: Store, files: pa.Table) -> dict[str, BitMap64]:
+    """The deleted positions of the files that have any, by path in the log."""
+    found = files.select(["path", "deletion_vector"])
+    rows = [row for row in found.to_pylist() if row["deletion_vector"] is not None]
+
+    def read(row: dict[str, Any]) -> BitMap64:
+        return read_dv(store, DeletionVectorDescriptor(**row["deletion_vector"]))
+
+    if len(rows) < 2:
+        return {row["path"]: read(row) for row in rows}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return dict(zip((row["path"] for row in rows), pool.map(read, rows), strict=True))
+
+
+def chunk_key_sql(number: str, row: str) -> str:
     """SQL for the key of the chunk that a row is in."""
     return f"shiftleft(CAST({number} AS BIGINT), {_FILE_BITS}) | shiftright({row}, {_CHUNK_BITS})"
 
 
-def pack(hidden: Mapping[int, Positions]) -> pa.Table:
+def pack_positions(hidden: Mapping[int, Positions]) -> pa.Table:
     """Chunk keys and words, by the number that each file has in the scan."""
-    import numpy as np
-    import pyarrow as pa
-
     keys, words = [], []
     for number, positions in sorted(hidden.items()):
         rows = np.frombuffer(positions.to_array(), dtype=np.uint64)
@@ -55,7 +83,7 @@ def pack(hidden: Mapping[int, Positions]) -> pa.Table:
     offsets = pa.array(np.arange(0, len(flat_words) + 1, 64, dtype=np.int32))
     return pa.table(
         {
-            CHUNK: pa.array(flat_keys),
-            WORDS: pa.ListArray.from_arrays(offsets, pa.array(flat_words)),
+            CHUNK_KEY: pa.array(flat_keys),
+            CHUNK_WORDS: pa.ListArray.from_arrays(offsets, pa.array(flat_words)),
         }
     )

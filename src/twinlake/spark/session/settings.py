@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 
 from twinlake.errors import Code, UserError
 from twinlake.runtime import Runtime
-from twinlake.spark.errors import speaks_spark
+from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.executor import SparkExecutor
 from twinlake.storage import parse_location
 from twinlake.table import Table
 
@@ -87,7 +88,7 @@ class _Inner:
 _INNER: Final[WeakKeyDictionary[SparkSession, _Inner]] = WeakKeyDictionary()
 
 
-@speaks_spark
+@raises_spark_errors
 def enable(spark: SparkSession) -> SparkSession:
     """Set the settings that tables are read and written with; returns the session.
 
@@ -116,7 +117,7 @@ def check_classic(spark: SparkSession) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Refuse sessions that cannot be worked with: Spark Connect, and lenient field ids."""
+    """Refuse sessions that are not supported: Spark Connect, and lenient field ids."""
     check_classic(spark)
     if session_conf(spark, _IGNORE_MISSING, "false").lower() == "true":
         raise UserError(
@@ -131,7 +132,7 @@ def check_session(spark: SparkSession) -> None:
 def inner_session(spark: SparkSession, *, with_listeners: bool = False) -> Any:
     """The JVM session that relations and written files belong to, settings up to date.
 
-    ``with_listeners``: one that tells the listeners which the user's session has by now; a clone
+    ``with_listeners``: one with the listeners that the user's session has by now; a clone
     takes them over when it is made.
     """
     check_session(spark)
@@ -155,7 +156,7 @@ def session_conf(spark: SparkSession, key: str, default: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """What the session says about how tables are treated."""
+    """The settings of a session for tables."""
 
     spark: SparkSession
     policy: str
@@ -196,8 +197,6 @@ def open_table(
     timestamp: Any = None,
 ) -> Table:
     """The table at a path, with the session's store settings, policy and executor."""
-    from twinlake.spark.executor import SparkExecutor
-
     settings = settings_of(spark, path)
     runtime = Runtime(executor=SparkExecutor(spark))
     return Table.open(
@@ -220,24 +219,24 @@ _S3A_OPTIONS: Final[Mapping[str, str]] = {
 
 
 def _store_options(spark: SparkSession, path: str) -> dict[str, Any]:
-    """What Spark's S3A connector was told, in the words of our own store."""
+    """The settings of Spark's S3A connector as options of our own store."""
     location = parse_location(path)
     if location.scheme != "s3":
         return {}
     jsession: Any = spark._jsparkSession
     hadoop = jsession.sessionState().newHadoopConf()
 
-    def said(key: str) -> str | None:
+    def setting(key: str) -> str | None:
         own = hadoop.get(key.replace("fs.s3a.", f"fs.s3a.bucket.{location.authority}.", 1))
         value: str | None = own or hadoop.get(key)
         return value
 
     found: dict[str, Any] = {}
     for key, option in _S3A_OPTIONS.items():
-        if value := said(key):
+        if value := setting(key):
             found[option] = value
     endpoint = found.get("endpoint", "")
-    plain = said("fs.s3a.connection.ssl.enabled") == "false"
+    plain = setting("fs.s3a.connection.ssl.enabled") == "false"
     if endpoint and "://" not in endpoint:
         endpoint = found["endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
     if endpoint.startswith("http://"):

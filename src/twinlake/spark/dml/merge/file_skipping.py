@@ -1,4 +1,4 @@
-"""Which files a MERGE need not read: what its conditions say of the table alone."""
+"""Which files a MERGE need not read, by those of its conditions that concern the table alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
-    from twinlake.spark.dml.merge.clauses import ResolvedClause, Scopes
-    from twinlake.spark.dml.merge.resolution import Resolved
+    from twinlake.spark.dml.merge.clauses import MergeScopes, ResolvedClause
+    from twinlake.spark.dml.merge.resolution import ResolvedExpression
 
 __all__ = ["target_only"]
 
@@ -25,8 +25,8 @@ __all__ = ["target_only"]
 def target_only(
     spark: SparkSession,
     metadata: Metadata,
-    scopes: Scopes,
-    condition: Resolved,
+    scopes: MergeScopes,
+    condition: ResolvedExpression,
     clauses: Sequence[ResolvedClause],
     *,
     alias: str | None,
@@ -37,7 +37,7 @@ def target_only(
     Spark leaves out files by these, too, and with them the rows that are matched more than once.
     """
 
-    def parts(of: Resolved | None) -> list[Expr]:
+    def parts(of: ResolvedExpression | None) -> list[Expr]:
         found = () if of is None else conjuncts(of.expression)
         return [
             _skipping(spark, metadata, alias, part) for part in found if scopes.target.covers(part)

@@ -1,8 +1,8 @@
-"""Making and replacing tables from a definition, with Delta's answers to what is there already.
+"""CREATE and REPLACE of a table from its definition, as the builders of ``DeltaTable`` ask for it.
 
-A table that is made at a place where one is already is not replaced, unless its name or an
-explicit REPLACE says so: it has to be the table that was asked for. ``createOrReplace`` by path
-alone does the same in Delta Spark, rows and all, and so it does here.
+A table that is created where one exists is not replaced, unless its name or an explicit REPLACE
+asks for it: the existing table has to match the definition. ``createOrReplace`` by path alone does
+the same in Delta Spark, rows and all.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
 from twinlake.log import CACHE
-from twinlake.protocol import CLUSTERING_DOMAIN, strip_steering
+from twinlake.protocol import CLUSTERING_DOMAIN, keys, strip_protocol_keys
 from twinlake.runtime import Runtime
-from twinlake.schema import MAX_COLUMN_ID_KEY, Struct, strip_mapping
-from twinlake.spark.api.named_tables import Place, exists_at, managed_location, names_of, plain
-from twinlake.spark.api.new_columns import NewColumn, table_schema
+from twinlake.schema import IDENTITY_HIGH_WATER_MARK_KEY, Struct, strip_mapping
+from twinlake.spark.api.catalog import (
+    CatalogTableReference,
+    managed_location,
+    session_catalog,
+    table_exists_at,
+    without_spark_catalog,
+)
+from twinlake.spark.api.column_definition import ColumnDefinition, table_schema
 from twinlake.spark.delta_settings import user_metadata
 from twinlake.spark.dml.overwrite import all_files
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
-from twinlake.table.catalog.publish import HOOKS
-from twinlake.table.detail import clustering_columns
-from twinlake.table.operations.create import clustering_domain, new_metadata
-from twinlake.table.stores import shared_store
+from twinlake.table import clustering_columns, shared_store
+from twinlake.table.catalog import HOOKS
+from twinlake.table.operations import clustering_domain, new_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,78 +42,78 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.table import Names, Table, TableName
 
-__all__ = ["Creation", "Definition"]
+__all__ = ["CreateMode", "TableDefinition"]
 
 _KEPT_IN_REPLACE: Final[tuple[str, ...]] = (
-    "delta.enableDeletionVectors",
-    "delta.enableRowTracking",
+    keys.ENABLE_DELETION_VECTORS,
+    keys.ENABLE_ROW_TRACKING,
 )
-"""What a replaced table goes on with unless it is said otherwise."""
+"""Properties that a replaced table keeps unless the definition sets them."""
 _ROW_ID_COLUMNS: Final[tuple[str, ...]] = (
-    "delta.rowTracking.materializedRowIdColumnName",
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    keys.MATERIALIZED_ROW_ID,
+    keys.MATERIALIZED_ROW_COMMIT_VERSION,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """What a table shall be."""
+class TableDefinition:
+    """The definition of a table."""
 
     name: str | None = None
     location: str | None = None
     comment: str | None = None
-    columns: tuple[NewColumn, ...] = ()
+    columns: tuple[ColumnDefinition, ...] = ()
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def changed(self, **changes: Any) -> Definition:
+    def changed(self, **changes: Any) -> TableDefinition:
         """With other values."""
         return replace(self, **changes)
 
 
-class Creation(Enum):
-    """The four ways to ask for a table; the value is the operation in its history."""
+class CreateMode(Enum):
+    """The four ways to create a table."""
 
     CREATE = "create"
     IF_NOT_EXISTS = "createIfNotExists"
     REPLACE = "replace"
     CREATE_OR_REPLACE = "createOrReplace"
 
-    def run(self, spark: SparkSession, asked: Definition) -> Place:
-        """Do it; where the table is then."""
+    def run(self, spark: SparkSession, asked: TableDefinition) -> CatalogTableReference:
+        """Create or replace the table; its name and location."""
         check_session(spark)
         target = _Target.of(spark, asked)
         if target.name is None:
             _at_path(self, spark, asked, target)
         else:
             _by_name(self, spark, asked, target)
-        return Place(
+        return CatalogTableReference(
             location=target.location, name=None if target.name is None else str(target.name)
         )
 
     @property
     def operation(self) -> OperationName:
-        """What the history calls it."""
+        """Its name in the history."""
         return _OPERATIONS[self]
 
     @property
     def replaces(self) -> bool:
         """Whether a table that has the name is replaced."""
-        return self in (Creation.REPLACE, Creation.CREATE_OR_REPLACE)
+        return self in (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
 
 
 _OPERATIONS: Final = {
-    Creation.CREATE: OperationName.CREATE_TABLE,
-    Creation.IF_NOT_EXISTS: OperationName.CREATE_TABLE,
-    Creation.REPLACE: OperationName.REPLACE_TABLE,
-    Creation.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE,
+    CreateMode.CREATE: OperationName.CREATE_TABLE,
+    CreateMode.IF_NOT_EXISTS: OperationName.CREATE_TABLE,
+    CreateMode.REPLACE: OperationName.REPLACE_TABLE,
+    CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Where a definition wants its table."""
+    """The name and location that a definition asks for."""
 
     names: Names
     location: str
@@ -117,8 +122,8 @@ class _Target:
     managed: bool
 
     @classmethod
-    def of(cls, spark: SparkSession, asked: Definition) -> _Target:
-        names = names_of(spark)
+    def of(cls, spark: SparkSession, asked: TableDefinition) -> _Target:
+        names = session_catalog(spark)
         if asked.name is None and asked.location is None:
             raise UserError(
                 Code.INVALID_ARGUMENT,
@@ -129,7 +134,7 @@ class _Target:
         given = None if asked.location is None else parse_location(asked.location).url
         if asked.name is None:
             return cls(names=names, location=str(given), name=None, registered=False, managed=False)
-        wanted = plain(asked.name)
+        wanted = without_spark_catalog(asked.name)
         full = names.parse(wanted)
         if full.namespace == "delta" and "/" in full.table:
             return cls._of_path(names, wanted, given)
@@ -173,32 +178,32 @@ def _misplaced(name: str, location: str, given: str) -> UserError:
     )
 
 
-def _at_path(how: Creation, spark: SparkSession, asked: Definition, target: _Target) -> None:
+def _at_path(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     shown = f"`delta`.`{target.location}`"
-    if exists_at(spark, target.location):
-        if how is Creation.CREATE:
+    if table_exists_at(spark, target.location):
+        if how is CreateMode.CREATE:
             raise _already_there(shown)
-        if how is Creation.REPLACE:
+        if how is CreateMode.REPLACE:
             _replace(how, spark, asked, target)
-        elif how is Creation.CREATE_OR_REPLACE:
+        elif how is CreateMode.CREATE_OR_REPLACE:
             _check_columns_given(asked)
             _check_same(spark, asked, target)
         return
-    if how is Creation.REPLACE:
+    if how is CreateMode.REPLACE:
         raise _not_there(shown)
     _create(how, spark, asked, target)
 
 
-def _by_name(how: Creation, spark: SparkSession, asked: Definition, target: _Target) -> None:
-    there = exists_at(spark, target.location)
+def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+    there = table_exists_at(spark, target.location)
     if target.registered:
-        if how is Creation.CREATE:
+        if how is CreateMode.CREATE:
             raise _already_there(str(target.name))
         if how.replaces:
             act = _replace if there else _create
             act(how, spark, asked, target)
         return
-    if how is Creation.REPLACE:
+    if how is CreateMode.REPLACE:
         raise _not_there(str(target.name))
     if there:
         _check_same(spark, asked, target)
@@ -207,10 +212,10 @@ def _by_name(how: Creation, spark: SparkSession, asked: Definition, target: _Tar
     target.names.register(str(target.name), target.location)
 
 
-# Making
+# CREATE and REPLACE
 
 
-def _create(how: Creation, spark: SparkSession, asked: Definition, target: _Target) -> None:
+def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     settings = settings_of(spark, target.location)
     store = shared_store(target.location, True, settings.options or None)
     if next(iter(store.list_from("")), None) is not None:
@@ -231,7 +236,7 @@ def _create(how: Creation, spark: SparkSession, asked: Definition, target: _Targ
     CACHE.offer(transaction.commit().snapshot)
 
 
-def _replace(how: Creation, spark: SparkSession, asked: Definition, target: _Target) -> None:
+def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     _check_columns_given(asked)
     table = open_table(spark, target.location)
     settings = settings_of(spark, target.location)
@@ -239,7 +244,7 @@ def _replace(how: Creation, spark: SparkSession, asked: Definition, target: _Tar
     kept = {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
     defaults = {**settings.default_properties, **kept}
     metadata = _metadata(spark, asked, defaults, table.runtime, replaces=old)
-    if metadata.flag("delta.enableRowTracking"):
+    if metadata.flag(keys.ENABLE_ROW_TRACKING):
         own = {k: old.configuration[k] for k in _ROW_ID_COLUMNS if k in old.configuration}
         metadata = metadata.with_configuration(own)
     removal = all_files(table.snapshot)
@@ -262,7 +267,7 @@ def _replace(how: Creation, spark: SparkSession, asked: Definition, target: _Tar
 
 def _metadata(
     spark: SparkSession,
-    asked: Definition,
+    asked: TableDefinition,
     defaults: Mapping[str, str],
     runtime: Runtime,
     *,
@@ -289,7 +294,9 @@ def _metadata(
     )
 
 
-def _operation(how: Creation, asked: Definition, metadata: Metadata, *, managed: bool) -> Operation:
+def _operation(
+    how: CreateMode, asked: TableDefinition, metadata: Metadata, *, managed: bool
+) -> Operation:
     return Operation(
         name=how.operation,
         parameters={
@@ -297,7 +304,7 @@ def _operation(how: Creation, asked: Definition, metadata: Metadata, *, managed:
             "clusterBy": list(asked.cluster_by),
             "description": asked.comment,
             "isManaged": "true" if managed else "false",
-            "properties": strip_steering(metadata.configuration),
+            "properties": strip_protocol_keys(metadata.configuration),
         },
     )
 
@@ -310,10 +317,10 @@ def _options(spark: SparkSession, policy: str) -> CommitOptions:
     )
 
 
-# What is there already
+# Existing tables
 
 
-def _check_columns_given(asked: Definition) -> None:
+def _check_columns_given(asked: TableDefinition) -> None:
     if not asked.columns:
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -323,15 +330,15 @@ def _check_columns_given(asked: Definition) -> None:
         )
 
 
-def _check_same(spark: SparkSession, asked: Definition, target: _Target) -> None:
-    """The table that is there is the one that was asked for, as far as anything was said."""
+def _check_same(spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+    """Refuse a definition that differs from the existing table."""
     table = open_table(spark, target.location)
     problems = list(_differences(spark, asked, table))
     if problems:
         classes, texts = zip(*problems, strict=True)
         raise UserError(
             Code.TABLE_EXISTS,
-            f"The table at {target.location} is not the one that was asked for.",
+            f"The table at {target.location} differs from the definition.",
             why=listed(texts),
             fix="Leave out what the table has already, or replace it with "
             "`DeltaTable.replace(spark)`.",
@@ -340,12 +347,14 @@ def _check_same(spark: SparkSession, asked: Definition, target: _Target) -> None
         )
 
 
-def _differences(spark: SparkSession, asked: Definition, table: Table) -> Iterator[tuple[str, str]]:
+def _differences(
+    spark: SparkSession, asked: TableDefinition, table: Table
+) -> Iterator[tuple[str, str]]:
     if not asked.columns:
         return
     old = table.metadata
     if strip_mapping(table_schema(spark, asked.columns)) != strip_mapping(_declared(old.schema)):
-        yield "DELTA_CREATE_TABLE_SCHEME_MISMATCH", "its columns are others"
+        yield "DELTA_CREATE_TABLE_SCHEME_MISMATCH", "its columns differ"
     if asked.partition_by != old.partition_columns:
         has = ", ".join(old.partition_columns) or "nothing"
         yield "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING", f"it is partitioned by {has}"
@@ -353,16 +362,14 @@ def _differences(spark: SparkSession, asked: Definition, table: Table) -> Iterat
     if asked.cluster_by and asked.cluster_by != clustered:
         has = ", ".join(clustered) or "nothing"
         yield "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING", f"it is clustered by {has}"
-    wanted = strip_steering(asked.properties)
-    existing = {k: v for k, v in old.configuration.items() if k != MAX_COLUMN_ID_KEY}
+    wanted = strip_protocol_keys(asked.properties)
+    existing = {k: v for k, v in old.configuration.items() if k != keys.MAX_COLUMN_ID}
     if wanted and wanted != existing:
         yield "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY", f"its properties are {existing}"
 
 
 def _declared(schema: Struct) -> Struct:
-    """A schema as people declare it: without the marks of identity columns."""
-    from twinlake.schema import IDENTITY_HIGH_WATER_MARK_KEY
-
+    """A schema as users declare it: without the high-water marks of identity columns."""
     return Struct(
         tuple(
             f.with_metadata(**{IDENTITY_HIGH_WATER_MARK_KEY: None})
@@ -387,15 +394,15 @@ def _already_there(shown: str) -> UserError:
 def _not_there(shown: str) -> UserError:
     return UserError(
         Code.TABLE_NOT_FOUND,
-        f"{shown} cannot be replaced, because it is not there.",
+        f"{shown} cannot be replaced: it does not exist.",
         fix="Use `DeltaTable.create(spark)` or `DeltaTable.createOrReplace(spark)`.",
         delta_class="TABLE_OR_VIEW_NOT_FOUND",
         fields={"table": shown},
     )
 
 
-def _not_empty(how: Creation, target: _Target) -> UserError:
-    by_path = target.name is None and how is Creation.CREATE
+def _not_empty(how: CreateMode, target: _Target) -> UserError:
+    by_path = target.name is None and how is CreateMode.CREATE
     return UserError(
         Code.TABLE_EXISTS,
         f"{target.location} is not empty and not a Delta table.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.protocol import property_value
+from twinlake.protocol import keys, property_value
 from twinlake.spark.read.file_list import hadoop_root
 
 if TYPE_CHECKING:
@@ -72,40 +72,35 @@ class OptimizeResult:
 
     def to_frame(self, spark: SparkSession) -> DataFrame:
         """One row with the columns of Delta's OPTIMIZE: path and metrics."""
-        return _report(spark, self)
-
-
-def _report(spark: SparkSession, result: OptimizeResult) -> DataFrame:
-    """One row: the table's path and what was done."""
-    metadata = result.table.metadata
-    columns = len(metadata.schema)
-    indexed = int(property_value(metadata, "delta.dataSkippingNumIndexedCols"))
-    vectors = [f.deletion_vector for f in result.removed if f.deletion_vector is not None]
-    metrics = (
-        len(result.added),
-        len(result.removed),
-        _sizes(result.added),
-        _sizes(result.removed),
-        result.partitions,
-        None,
-        None,
-        result.bins,
-        1,
-        result.considered,
-        result.considered - len(result.removed),
-        False,
-        0,
-        0,
-        result.started_ms,
-        0,
-        spark.sparkContext.defaultParallelism,
-        0,
-        None,
-        (len(vectors), sum(vector.cardinality for vector in vectors)) if vectors else None,
-        columns,
-        columns if indexed < 0 else min(indexed, columns),
-    )
-    return spark.createDataFrame([(hadoop_root(result.table.location), metrics)], _SCHEMA)
+        metadata = self.table.metadata
+        columns = len(metadata.schema)
+        indexed = int(property_value(metadata, keys.DATA_SKIPPING_NUM_INDEXED_COLS))
+        vectors = [f.deletion_vector for f in self.removed if f.deletion_vector is not None]
+        metrics = (
+            len(self.added),
+            len(self.removed),
+            _sizes(self.added),
+            _sizes(self.removed),
+            self.partitions,
+            None,
+            None,
+            self.bins,
+            1,
+            self.considered,
+            self.considered - len(self.removed),
+            False,
+            0,
+            0,
+            self.started_ms,
+            0,
+            spark.sparkContext.defaultParallelism,
+            0,
+            None,
+            (len(vectors), sum(vector.cardinality for vector in vectors)) if vectors else None,
+            columns,
+            columns if indexed < 0 else min(indexed, columns),
+        )
+        return spark.createDataFrame([(hadoop_root(self.table.location), metrics)], _SCHEMA)
 
 
 def _sizes(files: Sequence[AddFile]) -> tuple[Any, ...]:

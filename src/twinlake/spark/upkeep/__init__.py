@@ -1,1 +1,0 @@
-"""Operations that move rows without changing them: OPTIMIZE, REORG, rewriting."""
