@@ -1,7 +1,7 @@
-"""What every command shares: its options, and what happens when it fails.
+"""What all commands share: their options, and how they fail.
 
-A failure is three lines on standard error and exit status 1, whatever it was; a stack trace only
-comes with ``--debug``. Wrong usage is click's business (exit status 2).
+An error is three lines on standard error and exit status 1; ``--debug`` adds a stack trace. Click
+handles wrong usage (exit status 2).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from twinlake.cli.output import JsonOutput, allow_any_text
-from twinlake.cli.place import Place
+from twinlake.cli.table_reference import TableReference
 from twinlake.errors import Code, TwinlakeError, UserError
 
 if TYPE_CHECKING:
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from twinlake.cli.output import Output
 
-__all__ = ["PAIR", "Command", "CommandGroup", "command", "limit_option", "shown_rows"]
+__all__ = [
+    "PAIR",
+    "Command",
+    "command",
+    "limit_option",
+    "shown_rows",
+    "store_option",
+    "yes_option",
+]
 
 _TERMINAL_ROWS = 50
 
@@ -53,7 +61,7 @@ PAIR = PairType()
 
 
 def _open_output(*, as_json: bool) -> Output:
-    """The renderer that was asked for."""
+    """The renderer for the console or for JSON."""
     allow_any_text()
     if as_json:
         return JsonOutput()
@@ -64,7 +72,7 @@ def _open_output(*, as_json: bool) -> Output:
 
 
 class Command(click.Command):
-    """A command whose failures are told in three lines."""
+    """A command whose errors are three lines."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
@@ -73,7 +81,7 @@ class Command(click.Command):
         try:
             ctx.params["output"] = output
             result = super().invoke(ctx)
-            # A closed pipe has to show here, not when the interpreter goes down.
+            # A closed pipe must raise here, not when the interpreter exits.
             sys.stdout.flush()
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -99,14 +107,14 @@ def _bug(error: Exception) -> TwinlakeError:
         return UserError(
             Code.INVALID_ARGUMENT,
             "This command needs a working directory.",
-            why="that of this process was deleted",
+            why="the working directory of this process was deleted",
             fix="Change to a folder that exists, and run the command again.",
         )
     return TwinlakeError(
         Code.INTERNAL,
-        f"twinlake did not expect this: {name}.",
-        why=f"This is a bug of twinlake. {name}: {error}",
-        fix="Run the command again with `--debug` and report what it prints.",
+        f"Unexpected error: {name}.",
+        why=f"This is a bug in twinlake. {name}: {error}",
+        fix="Run the command again with `--debug` and report the output.",
         fields={"type": name, "message": str(error)},
     )
 
@@ -119,15 +127,6 @@ def _has_no_working_directory() -> bool:
     return False
 
 
-class CommandGroup(click.Group):
-    """The commands in the order in which they are registered, which is the order of use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names."""
-        del ctx
-        return list(self.commands)
-
-
 def command(
     *,
     table: bool | Literal["optional"] = True,
@@ -135,7 +134,7 @@ def command(
     policy: bool = False,
     cls: type[Command] = Command,
 ) -> Callable[[Callable[..., None]], Command]:
-    """A command with the shared options; the function is called with ``output`` and ``place``."""
+    """A command with the shared options; its function gets ``output`` and ``reference``."""
 
     def decorate(function: Callable[..., None]) -> Command:
         @functools.wraps(function)
@@ -147,14 +146,14 @@ def command(
                     "version": given.pop("version") if time_travel else None,
                     "timestamp": given.pop("timestamp") if time_travel else None,
                 }
-                given["place"] = path and Place(path=path, options=options, **chosen)
+                given["reference"] = path and TableReference(path=path, options=options, **chosen)
             function(**given)
 
         shared = [
             *([click.argument("path", required=table is True)] if table else ()),
             *(_TIME_TRAVEL if time_travel else ()),
             *(_POLICY if policy else ()),
-            *(_STORE if table else ()),
+            *([store_option] if table else ()),
             *_ALWAYS,
         ]
         for decorator in reversed(shared):
@@ -176,36 +175,37 @@ def _rank(parameter: click.Parameter) -> int:
 _SHARED = frozenset({"version", "timestamp", "policy", "options", "as_json", "debug"})
 
 _TIME_TRAVEL = (
-    click.option(
-        "--version", type=click.IntRange(min=0), metavar="N", help="Look at this version."
-    ),
+    click.option("--version", type=click.IntRange(min=0), metavar="N", help="Read this version."),
     click.option(
         "--timestamp",
         metavar="TIME",
-        help="Look at the version of that time: ISO text (UTC unless it says) or epoch millis.",
+        help="Read the version of this time: ISO 8601 (UTC without a zone) or epoch milliseconds.",
     ),
 )
 _POLICY = (
     click.option(
         "--policy",
         type=click.Choice(["bundled", "minimal"]),
-        help="How the protocol grows: by whole legacy versions (bundled, the default) or "
-        "by the features needed and no others (minimal).",
+        help="How the protocol is upgraded: to legacy versions where they suffice (bundled, the "
+        "default) or by the required features only (minimal).",
     ),
 )
-_STORE = (
-    click.option(
-        "--option",
-        "options",
-        type=PAIR,
-        multiple=True,
-        help="A setting of the object store, such as region=eu-west-1. Repeatable.",
-    ),
+store_option = click.option(
+    "--option",
+    "options",
+    type=PAIR,
+    multiple=True,
+    help="A setting of the object store, such as region=eu-west-1. Repeatable.",
 )
 _ALWAYS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     click.option("--debug", is_flag=True, help="Print the stack trace of an error."),
 )
+
+
+def yes_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--yes``, for commands that print a preview without it."""
+    return click.option("--yes", is_flag=True, help=f"Do it. Without this, only show {what}.")
 
 
 def limit_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

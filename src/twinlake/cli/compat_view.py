@@ -1,25 +1,28 @@
-"""Rules of Iceberg compatibility and reports on them, as blocks and as data."""
+"""Rules of Iceberg compatibility, reports on them and plans of upgrades, as blocks and as data."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.cli.view import Grid, Prose
-from twinlake.cli.wording import counted
+from twinlake.cli.text import count_text
+from twinlake.cli.view import Grid, Lines, Paragraph
+from twinlake.compat import RULES, report_groups, report_summary, rules_of
+from twinlake.compat.upgrade import step_lines
 
 if TYPE_CHECKING:
     from twinlake.cli.view import Block
-    from twinlake.compat import Compat, Report, Rule
+    from twinlake.compat import Compat, Plan, Report, Rule
 
-__all__ = ["report_blocks", "rule_grid", "rule_records"]
+__all__ = ["plan_blocks", "report_blocks", "rule_grid", "rule_records"]
+
+#: How many violations of a rule a plan lists.
+_PLAN_ROWS = 10
 
 
 def report_blocks(report: Report, limit: int | None = None) -> list[Block]:
-    """The verdict, then a grid for each broken rule with ``limit`` rows at most."""
-    from twinlake.compat.report import groups, summary
-
-    blocks: list[Block] = [Prose(summary(report))]
-    for group in groups(report, len(report.violations) if limit is None else limit):
+    """A summary, then a grid for each broken rule with ``limit`` rows at most."""
+    blocks: list[Block] = [Paragraph(report_summary(report))]
+    for group in report_groups(report, len(report.violations) if limit is None else limit):
         notes = [f"fix: {' '.join(group.fixes)}"] if group.fixes else []
         if group.more:
             notes.insert(0, f"{len(group.shown)} of {group.count}.")
@@ -35,10 +38,22 @@ def report_blocks(report: Report, limit: int | None = None) -> list[Block]:
     return blocks
 
 
-def rule_records(compat: Compat, report: Report | None) -> list[dict[str, Any]]:
-    """The rules of a promise as the registry has them, and where a table stands with each."""
-    from twinlake.compat import rules_of
+def plan_blocks(plan: Plan, *, report: bool = False) -> list[Block]:
+    """The state of a plan and its steps; ``report`` adds the violations."""
+    blocks: list[Block] = [Paragraph(plan.summary)]
+    if plan.refused:
+        reasons = tuple(f"- {text}" for text in plan.refusals)
+        blocks += [Paragraph("No step can fix:"), Lines(reasons)]
+        blocks += [Paragraph("Option of the command line: --give-up NAME.")] if plan.advice else []
+    elif plan.steps:
+        blocks.append(Lines(step_lines(plan.steps)))
+    if report or plan.refused:
+        blocks += report_blocks(plan.report, _PLAN_ROWS)
+    return blocks
 
+
+def rule_records(compat: Compat, report: Report | None) -> list[dict[str, Any]]:
+    """The rules of a compat feature, with the state of a table if there is a report."""
     return [
         {
             "id": rule.id,
@@ -55,24 +70,22 @@ def rule_records(compat: Compat, report: Report | None) -> list[dict[str, Any]]:
 
 def _here(rule: Rule, report: Report) -> str:
     if rule.id not in report.rules:
-        return "not asked"
+        return "not checked"
     broken = {violation.rule for violation in report.violations}
     if rule.id in broken:
-        places = sum(one.rule == rule.id for one in report.violations)
-        return f"broken in {counted(places + report.omitted.get(rule.id, 0), 'place')}"
-    # What two rules find is told by one of them, so the other one may only seem to be kept.
+        found = sum(one.rule == rule.id for one in report.violations)
+        return f"broken: {count_text(found + report.omitted.get(rule.id, 0), 'violation')}"
+    # Of two rules that find the same, one reports it: the other may be broken as well.
     others = sorted(one for one in broken if _overlap(one, rule))
     return f"see {', '.join(others)}" if others else "kept"
 
 
 def _overlap(other: str, rule: Rule) -> bool:
-    from twinlake.compat import RULES
-
     return other in rule.covers or any(rule.id in one.covers for one in RULES if one.id == other)
 
 
 def rule_grid(records: list[dict[str, Any]]) -> Grid:
-    """The rules for people."""
+    """The rules as a grid."""
     here = bool(records) and "here" in records[0]
     header = "rule looks_at what why" if not here else "rule looks_at here what why"
     return Grid.of(
@@ -81,12 +94,12 @@ def rule_grid(records: list[dict[str, Any]]) -> Grid:
             (r["id"], r["scope"], *([r["here"]] if here else []), r["title"], r["reason"])
             for r in records
         ],
-        title=counted(len(records), "rule"),
-        note=_NOT_ASKED if here and any(r["here"] == "not asked" for r in records) else "",
+        title=count_text(len(records), "rule"),
+        note=_NOT_CHECKED if here and any(r["here"] == "not checked" for r in records) else "",
     )
 
 
-_NOT_ASKED = (
-    "Not asked: rules about changes are asked by every commit, rules about footers by "
-    "`twinlake check --files`."
+_NOT_CHECKED = (
+    "Not checked: every commit checks the rules about changes, `twinlake check --files` those "
+    "about footers."
 )

@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from twinlake.cli.output import error_lines
-from twinlake.cli.view import Facts, Grid, Heading, Lines, Prose
+from twinlake.cli.view import Fields, Grid, Heading, Lines, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ class ConsoleOutput:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person is looking."""
+        """Whether standard output is a terminal."""
         return self._console.is_terminal
 
     def show(self, view: View) -> None:
@@ -56,9 +56,9 @@ class ConsoleOutput:
                 self._line("")
             self._render(block)
 
-    def tell(self, story: Iterable[View]) -> None:
-        """Each part as it comes."""
-        for position, view in enumerate(story):
+    def show_all(self, views: Iterable[View]) -> None:
+        """Each view as it comes."""
+        for position, view in enumerate(views):
             if position:
                 self._line("")
             self.show(view)
@@ -88,13 +88,13 @@ class ConsoleOutput:
         self._line("=" * min(cell_len(text), self._width), "dim")
 
     @_render.register
-    def _prose(self, block: Prose) -> None:
+    def _paragraph(self, block: Paragraph) -> None:
         text = Text(_clean(block.text))
         for line in text.wrap(self._console, self._width):
             self._line(line.plain.rstrip())
 
     @_render.register
-    def _facts(self, block: Facts) -> None:
+    def _fields(self, block: Fields) -> None:
         rows = [(label, _clean(value)) for label, value in block.rows]
         if self.is_terminal:
             table = RichTable.grid(padding=(0, 2))

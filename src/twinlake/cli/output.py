@@ -1,4 +1,4 @@
-"""The one way out of every command: an interface with a console and a JSON renderer.
+"""The output of every command: an interface with a console and a JSON renderer.
 
 With ``--json`` the answer is exactly one JSON document on standard output, also for errors
 (``{"error": {...}}``). The text of an error goes to standard error in both cases.
@@ -12,8 +12,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import click
+import msgspec
 
-from twinlake.cli.masking import masked
+from twinlake.cli.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,22 +25,22 @@ if TYPE_CHECKING:
 __all__ = ["JsonOutput", "Output", "allow_any_text", "error_lines"]
 
 _ADVICE = {
-    "UserError": ("The input cannot be used as it is.", "Correct it and run the command again."),
+    "UserError": ("The input is invalid.", "Correct it and run the command again."),
     "UnsupportedFeature": (
-        "The table and this release do not support the same features.",
-        "Use a newer client, or drop the feature with one that supports it.",
+        "The table requires features that this release does not support.",
+        "Use a newer release, or drop the feature with a client that supports it.",
     ),
     "CompatViolation": (
-        "The table breaks rules it has to keep.",
-        "Bring it in line with them first.",
+        "The table breaks rules of its compat features.",
+        "Run `twinlake check` for the violations and their fixes.",
     ),
     "ConflictError": (
-        "Another commit came first.",
+        "A concurrent commit won.",
         "Run the command again: it starts from the newest version.",
     ),
     "CommitUnknown": (
-        "The store did not say whether it took the commit.",
-        "Look at `twinlake history` before running the command again.",
+        "The store did not confirm the commit.",
+        "Run `twinlake history` to see whether it was committed, before running the command again.",
     ),
     "CorruptTable": (
         "The log contradicts the Delta protocol.",
@@ -50,23 +51,23 @@ _ADVICE = {
 
 
 class Output(Protocol):
-    """Where answers go."""
+    """Where a command writes its result."""
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person is looking."""
+        """Whether standard output is a terminal."""
         ...
 
     def show(self, view: View) -> None:
-        """The answer of a command."""
+        """Write the result of a command."""
         ...
 
-    def tell(self, story: Iterable[View]) -> None:
-        """An answer of several parts, each shown as soon as it is there."""
+    def show_all(self, views: Iterable[View]) -> None:
+        """Several views, each shown as soon as it exists."""
         ...
 
     def error(self, error: TwinlakeError) -> None:
-        """What went wrong, in three lines."""
+        """Write an error in three lines."""
         ...
 
 
@@ -79,19 +80,17 @@ class JsonOutput:
         """The data of the view."""
         self._write(view.data)
 
-    def tell(self, story: Iterable[View]) -> None:
-        """The parts in one document, once all are there."""
-        self._write({"steps": [dict(view.data) for view in story]})
+    def show_all(self, views: Iterable[View]) -> None:
+        """All views in one document."""
+        self._write({"steps": [dict(view.data) for view in views]})
 
     def error(self, error: TwinlakeError) -> None:
-        """Three lines for whoever looks, one object for the program."""
+        """Three lines on standard error, one object on standard output."""
         click.echo("\n".join(error_lines(error)), err=True)
         self._write({"error": {**error.to_dict(), "type": type(error).__name__}})
 
     def _write(self, data: Any) -> None:
-        import msgspec
-
-        shown = masked(data)
+        shown = redact(data)
         try:
             # Values beyond JSON (dates, decimals, not-a-number) become text or null.
             encoded = msgspec.json.encode(shown, enc_hook=str)
@@ -105,7 +104,7 @@ class JsonOutput:
 
 
 def allow_any_text() -> None:
-    """Let texts of tables be printed where the terminal or the pipe has not all of Unicode."""
+    """Escape characters that the encoding of the terminal or the pipe does not have."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not _is_utf8(stream):
             stream.reconfigure(errors="backslashreplace")
@@ -125,7 +124,7 @@ def error_lines(error: TwinlakeError) -> list[str]:
     names = [cls.__name__ for cls in type(error).__mro__]
     why, fix = next(
         (_ADVICE[name] for name in names if name in _ADVICE),
-        ("No reason is known.", "Run the command again with --debug to see where it happened."),
+        ("The cause is unknown.", "Run the command again with --debug for the stack trace."),
     )
     return [
         f"{error.code}  {_one_line(error.what)}",

@@ -1,7 +1,7 @@
-"""What a command has to say, apart from how it is shown.
+"""The result of a command, independent of how it is rendered.
 
-A command makes one ``View``: plain data for machines, and blocks for people. The blocks are few
-and dumb, so that each renderer is small and every command gets every form of output.
+A command makes one ``View``: plain data for JSON, and blocks for the console. There are few kinds
+of blocks, so that each renderer is small and every command has every form of output.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Block", "Column", "Facts", "Grid", "Heading", "Lines", "Prose", "View", "cell"]
+__all__ = ["Block", "Fields", "Grid", "Heading", "Lines", "Paragraph", "View", "ViewColumn", "cell"]
 
-NOTHING = "-"
+EMPTY_CELL = "-"
 """An empty cell, so that the columns of a grid can be counted by other programs."""
 
 
@@ -26,21 +26,21 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
+class Paragraph:
     """Sentences, wrapped to the screen."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Fields:
     """Labels with their values, one a line."""
 
     rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ViewColumn:
     """One column of a grid."""
 
     name: str
@@ -51,7 +51,7 @@ class Column:
 class Grid:
     """Rows under a header line; ``note`` stands below, for people only."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ViewColumn, ...]
     rows: Sequence[Sequence[str]]
     title: str = ""
     note: str = ""
@@ -66,7 +66,7 @@ class Grid:
         [('1', '-')]
         """
         columns = tuple(
-            Column(name.removesuffix(":r").replace("_", " "), name.endswith(":r"))
+            ViewColumn(name.removesuffix(":r").replace("_", " "), name.endswith(":r"))
             for name in header.split()
         )
         return cls(columns, [tuple(map(cell, row)) for row in rows], title, note)
@@ -84,27 +84,27 @@ class Lines:
     style: str = ""
 
 
-Block = Heading | Prose | Facts | Grid | Lines
+Block = Heading | Paragraph | Fields | Grid | Lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The answer of a command, for both kinds of readers."""
+    """The result of a command: data for JSON, blocks for the console."""
 
     data: Mapping[str, Any]
     blocks: Sequence[Block] = field(default=())
 
 
 def cell(value: object) -> str:
-    """A value as it stands in a grid.
+    """A value as the text of a cell.
 
     >>> cell(None), cell(True), cell(("a", "b")), cell("")
     ('-', 'yes', 'a, b', '-')
     """
     if value is None:
-        return NOTHING
+        return EMPTY_CELL
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list):
-        return ", ".join(str(item) for item in value) or NOTHING
-    return str(value) or NOTHING
+        return ", ".join(str(item) for item in value) or EMPTY_CELL
+    return str(value) or EMPTY_CELL

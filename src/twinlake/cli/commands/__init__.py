@@ -1,43 +1,29 @@
-"""The commands, in the order in which help lists them."""
+"""The commands, in the order in which help lists them, with the first sentence of their help."""
 
-from twinlake.cli.commands.alter import alter
-from twinlake.cli.commands.check import check
-from twinlake.cli.commands.demo import demo
-from twinlake.cli.commands.diff import diff
-from twinlake.cli.commands.features import features
-from twinlake.cli.commands.files import files
-from twinlake.cli.commands.history import history
-from twinlake.cli.commands.import_ import import_command
-from twinlake.cli.commands.log import log
-from twinlake.cli.commands.optimize import optimize
-from twinlake.cli.commands.reorg import reorg
-from twinlake.cli.commands.restore import restore
-from twinlake.cli.commands.show import show
-from twinlake.cli.commands.sync import sync
-from twinlake.cli.commands.upgrade import upgrade
-from twinlake.cli.commands.vacuum import vacuum
-from twinlake.cli.commands.verify import verify
-from twinlake.cli.commands.verify_twin import verify_twin
+from typing import Final
 
 __all__ = ["COMMANDS"]
 
-COMMANDS = (
-    show,
-    history,
-    files,
-    features,
-    check,
-    upgrade,
-    diff,
-    log,
-    alter,
-    restore,
-    optimize,
-    reorg,
-    vacuum,
-    sync,
-    verify_twin,
-    import_command,
-    verify,
-    demo,
-)
+COMMANDS: Final = {
+    "show": ("show:show", "Show a table on one screen."),
+    "history": ("history:history", "List the commits of a table, newest first."),
+    "files": ("files:files", "List the live files of a table with their statistics."),
+    "features": ("features:features", "List the table features; with a PATH, those of the table."),
+    "check": ("check:check", "Check a table against the rules of Iceberg compatibility."),
+    "upgrade": ("upgrade:upgrade", "Upgrade a table to an Iceberg compat feature, step by step."),
+    "diff": ("diff:diff", "Show what changed from version V1 to V2 (default: the latest)."),
+    "log": ("log:log", "Show the actions of a commit, or the files of the log."),
+    "alter": ("alter:alter", "Change properties, columns, constraints, features, protocol."),
+    "restore": ("restore:restore", "Restore the files and metadata of an earlier VERSION."),
+    "optimize": ("optimize:optimize", "Compact small files into larger ones."),
+    "reorg": ("reorg:reorg", "Rewrite files that have deleted rows or dropped columns."),
+    "vacuum": ("vacuum:vacuum", "Delete files that no version within the retention needs."),
+    "sync": ("sync:sync", "Bring the Iceberg metadata of tables up to their Delta logs."),
+    "verify-twin": (
+        "verify_twin:verify_twin",
+        "Compare the Delta and the Iceberg side of a table.",
+    ),
+    "import": ("import_:import_command", "Make a twinlake table of an Iceberg table, in place."),
+    "verify": ("verify:verify", "Check models of commits, and the code that commits."),
+    "demo": ("demo:demo", "Run the examples on real tables and show each step."),
+}

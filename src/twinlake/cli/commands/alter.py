@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import PAIR, command
-from twinlake.cli.masking import mask_property
-from twinlake.cli.view import Facts, Grid, Lines, Prose, View
-from twinlake.cli.wording import protocol_text
+from twinlake.cli.redaction import redact_property
+from twinlake.cli.text import protocol_text
+from twinlake.cli.view import Fields, Grid, Lines, Paragraph, View
 from twinlake.errors import TwinlakeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.cli.view import Block
     from twinlake.table import Table
 
@@ -43,7 +43,7 @@ class _VersionsType(click.ParamType[tuple[int, int]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class AlterStep:
     """One kind of change: its option, and what it does to a table."""
 
     option: str
@@ -84,7 +84,7 @@ class Step:
             return str(item)
         if self.type is not PAIR:
             return ",".join(str(part) for part in item)
-        return f"{item[0]}={mask_property(str(item[0]), str(item[1]))}"
+        return f"{item[0]}={redact_property(str(item[0]), str(item[1]))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,20 +112,20 @@ def _drop_feature(table: Table, name: str, settings: Settings) -> Table:
 
 
 STEPS = (
-    Step(
+    AlterStep(
         option="--upgrade-protocol",
         type=_VersionsType(),
         metavar="R,W",
         help="Raise the reader and the writer version.",
         apply=lambda table, versions, _: table.upgrade_protocol(*versions),
     ),
-    Step(
+    AlterStep(
         option="--add-feature",
         metavar="NAME",
-        help="Add a table feature and what it requires, without switching it on.",
+        help="Add a table feature and what it requires, without enabling it.",
         apply=lambda table, name, _: table.add_feature(name),
     ),
-    Step(
+    AlterStep(
         option="--set",
         type=PAIR,
         metavar="KEY=VALUE",
@@ -133,73 +133,73 @@ STEPS = (
         apply=_set,
         together=True,
     ),
-    Step(
+    AlterStep(
         option="--drop-constraint",
         metavar="NAME",
         help="Drop a CHECK constraint.",
         apply=_drop_constraint,
     ),
-    Step(
+    AlterStep(
         option="--rename",
         type=PAIR,
         metavar="COLUMN=NAME",
         help="Rename a column; needs column mapping.",
         apply=lambda table, pair, _: table.rename_column(*pair),
     ),
-    Step(
+    AlterStep(
         option="--drop-column",
         metavar="COLUMN",
         help="Drop a column; needs column mapping.",
         apply=lambda table, column, _: table.drop_column(column),
     ),
-    Step(
+    AlterStep(
         option="--add-column",
         metavar="DDL",
         help="Add a column, such as \"m.value.w INT COMMENT 'width'\".",
         apply=lambda table, ddl, _: table.add_column(ddl),
     ),
-    Step(
+    AlterStep(
         option="--type",
         type=PAIR,
         metavar="COLUMN=TYPE",
         help="Give a column a wider type; needs type widening.",
         apply=lambda table, pair, _: table.widen_column(*pair),
     ),
-    Step(
+    AlterStep(
         option="--nullable",
         metavar="COLUMN",
-        help="Take NOT NULL away from a column.",
+        help="Drop NOT NULL from a column.",
         apply=lambda table, column, _: table.alter_column(column, nullable=True),
     ),
-    Step(
+    AlterStep(
         option="--comment",
         type=PAIR,
         metavar="COLUMN=TEXT",
-        help="Set the comment of a column; an empty one takes it away.",
+        help="Set the comment of a column; an empty one removes it.",
         apply=lambda table, pair, _: table.alter_column(pair[0], comment=pair[1]),
     ),
-    Step(
+    AlterStep(
         option="--default",
         type=PAIR,
         metavar="COLUMN=EXPRESSION",
-        help="Set the default that new rows get; an empty one takes it away.",
+        help="Set the default that new rows get; an empty one removes it.",
         apply=lambda table, pair, _: table.alter_column(pair[0], default=pair[1]),
     ),
-    Step(
+    AlterStep(
         option="--constraint",
         type=PAIR,
         metavar="NAME=EXPRESSION",
         help="Add a CHECK constraint.",
         apply=lambda table, pair, _: table.add_constraint(*pair),
     ),
-    Step(
+    AlterStep(
         option="--unset",
         metavar="KEY",
         help="Unset a table property; all that are given make one commit.",
         apply=_unset,
         together=True,
     ),
-    Step(
+    AlterStep(
         option="--drop-feature",
         metavar="NAME",
         help="Drop a table feature, which may take several commits.",
@@ -220,40 +220,40 @@ def _with_steps(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--truncate-history",
     is_flag=True,
-    help="With --drop-feature: delete the history that shows the feature.",
+    help="With --drop-feature: delete the history that uses the feature.",
 )
 @click.option(
     "--if-exists",
     is_flag=True,
-    help="With --unset and --drop-constraint: what is not there is no error.",
+    help="With --unset and --drop-constraint: ignore what does not exist.",
 )
 def alter(
-    output: Output, place: Place, truncate_history: bool, if_exists: bool, **given: Any
+    output: Output, reference: TableReference, truncate_history: bool, if_exists: bool, **given: Any
 ) -> None:
     """Change properties, columns, constraints, features, protocol.
 
     Every option can be repeated. Several changes are made in the order in which the options are
-    listed below, whatever their order on the command line, each as a commit of its own, so a
-    column is named as it is when its turn comes. If one fails, the ones before it stand, and the
-    error says which versions they made. Nested columns have dotted names, with element, key and
-    value for what has no name.
+    listed below, whatever their order on the command line, each in its own commit; a change sees
+    the column names of the changes before it. If one fails, the changes before it stay committed,
+    and the error names their versions. Nested columns have dotted names, with element, key and
+    value for array elements, map keys and map values.
     """
     settings = Settings(truncate_history=truncate_history, if_exists=if_exists)
-    work = [
+    steps = [
         (step, batch) for step in STEPS for batch in step.batches(given.get(step.parameter, ()))
     ]
-    if not work:
-        raise click.UsageError("There is nothing to change; see --help for what can be.")
-    table = place.open()
+    if not steps:
+        raise click.UsageError("No change was given; see --help for the options.")
+    table = reference.open()
     start = table
     done: list[dict[str, Any]] = []
     warnings: list[str] = []
-    for step, batch in work:
+    for step, batch in steps:
         before = table.version
         try:
             table = step.apply(table, batch, settings)
         except TwinlakeError as error:
-            _tell_what_stands(error, start, before, done)
+            _add_committed(error, start, before, done)
             raise
         warnings += map(str, table.warnings if table.version > before else ())
         done.append(
@@ -265,20 +265,20 @@ def alter(
     output.show(_view(start, table, done, warnings))
 
 
-def _tell_what_stands(
+def _add_committed(
     error: TwinlakeError, start: Table, version: int, done: list[dict[str, Any]]
 ) -> None:
     if done:
         error.fields["done"] = done
         made = ", ".join(str(number) for number in range(start.version + 1, version + 1))
-        error.why += f" (The steps before this one stand; versions made: {made or 'none'}.)"
+        error.why += f" (The changes before this one are committed; versions: {made or 'none'}.)"
 
 
 def _view(start: Table, table: Table, done: list[dict[str, Any]], warnings: list[str]) -> View:
     rows = [(step["step"], _versions(step["versions"])) for step in done]
     blocks: list[Block] = [
         Grid.of("change versions", rows),
-        Facts(
+        Fields(
             (
                 ("version", f"{start.version} -> {table.version}"),
                 ("protocol", f"{protocol_text(start.protocol)} -> {protocol_text(table.protocol)}"),
@@ -286,7 +286,7 @@ def _view(start: Table, table: Table, done: list[dict[str, Any]], warnings: list
         ),
     ]
     if table.version == start.version:
-        blocks.append(Prose("Nothing had to be changed."))
+        blocks.append(Paragraph("The table already has these settings; nothing was committed."))
     if warnings:
         blocks.append(Lines(tuple(warnings), style="yellow"))
     return View(

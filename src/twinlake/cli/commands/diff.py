@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from twinlake.cli.command import command
-from twinlake.cli.masking import mask_property
-from twinlake.cli.view import Facts, Grid, Prose, View
-from twinlake.cli.wording import commit_rows, counted
+from twinlake.cli.redaction import redact_property
+from twinlake.cli.text import commit_rows, count_text
+from twinlake.cli.view import Fields, Grid, Paragraph, View
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.cli.view import Block
-    from twinlake.table.diff import Diff
+    from twinlake.table import Diff
 
 __all__ = ["change_blocks", "diff"]
 
@@ -23,19 +23,19 @@ __all__ = ["change_blocks", "diff"]
 @command()
 @click.argument("v1", type=click.IntRange(min=0))
 @click.argument("v2", type=click.IntRange(min=0), required=False)
-def diff(output: Output, place: Place, v1: int, v2: int | None) -> None:
-    """What changed from version V1 to V2 (by default the latest).
+def diff(output: Output, reference: TableReference, v1: int, v2: int | None) -> None:
+    """Show what changed from version V1 to V2 (default: the latest).
 
     Protocol, features, columns, properties, files, and the commits in between. With V2 below V1
-    it tells what going back would change.
+    it shows what restoring V2 would change.
     """
-    table = place.open()
+    table = reference.open()
     found = table.diff(v1, v2)
     output.show(
         View(
             data={"location": table.location, **found.to_dict()},
             blocks=[
-                Facts((("from", f"version {found.before}"), ("to", f"version {found.after}"))),
+                Fields((("from", f"version {found.before}"), ("to", f"version {found.after}"))),
                 *change_blocks(found),
                 *(
                     [Grid.of("version:r time commit engine details", commit_rows(commits))]
@@ -48,9 +48,9 @@ def diff(output: Output, place: Place, v1: int, v2: int | None) -> None:
 
 
 def change_blocks(found: Diff) -> list[Block]:
-    """The changes, by what they are changes of."""
+    """The changes of protocol, columns, properties and files."""
     blocks: list[Block] = []
-    # The lists are told by the features that came and went.
+    # The features added and dropped show the lists.
     old, new = _versions(found.protocol_before), _versions(found.protocol_after)
     protocol = [
         *([("protocol", f"{old} -> {new}")] if old != new else ()),
@@ -62,20 +62,20 @@ def change_blocks(found: Diff) -> list[Block]:
         ),
     ]
     if protocol:
-        blocks.append(Facts(tuple(protocol)))
+        blocks.append(Fields(tuple(protocol)))
     if found.columns:
         rows = [(c.change, c.path, c.before, c.after) for c in found.columns]
         blocks.append(Grid.of("change column before after", rows))
     if found.properties:
         properties = [
-            (p.key, mask_property(p.key, p.before), mask_property(p.key, p.after))
+            (p.key, redact_property(p.key, p.before), redact_property(p.key, p.after))
             for p in found.properties
         ]
         blocks.append(Grid.of("property before after", properties))
     if found.files:
         files = [(f.change, f.path, f.size, f.num_records, f.deleted_records) for f in found.files]
         blocks.append(Grid.of("change file size:r rows:r deleted:r", files, note=_totals(found)))
-    return blocks or [Prose("Nothing differs.")]
+    return blocks or [Paragraph("The versions do not differ.")]
 
 
 def _versions(protocol: str) -> str:
@@ -86,5 +86,5 @@ def _versions(protocol: str) -> str:
 def _totals(found: Diff) -> str:
     came = sum(change.change == "added" for change in found.files)
     rows = found.rows_added
-    told = "rows unknown" if rows is None else f"{rows:+d} rows"
-    return f"{counted(came, 'file')} added, {len(found.files) - came} removed, {told}"
+    described = "rows unknown" if rows is None else f"{rows:+d} rows"
+    return f"{count_text(came, 'file')} added, {len(found.files) - came} removed, {described}"

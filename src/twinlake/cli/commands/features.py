@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from twinlake.cli.command import command
-from twinlake.cli.view import Facts, Grid, Heading, Prose, View
-from twinlake.cli.wording import protocol_text
+from twinlake.cli.compat_view import rule_grid, rule_records
+from twinlake.cli.text import protocol_text
+from twinlake.cli.view import Fields, Grid, Heading, Paragraph, View
+from twinlake.compat import COMPATS
 from twinlake.errors import Code, UserError
+from twinlake.protocol import (
+    CLIENT_FEATURES,
+    FEATURES,
+    active_features,
+    dependency_closure,
+    find_feature,
+    read_blockers,
+    write_blockers,
+)
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.cli.view import Block
     from twinlake.protocol import Feature
     from twinlake.table import Table
@@ -22,16 +34,15 @@ __all__ = ["features"]
 
 
 @command(table="optional", time_travel=True)
-@click.option("--explain", metavar="NAME", help="All there is to say about one feature.")
-def features(output: Output, place: Place | None, explain: str | None) -> None:
-    """The table features there are; with a PATH, those of the table.
+@click.option("--explain", metavar="NAME", help="Describe one feature.")
+def features(output: Output, reference: TableReference | None, explain: str | None) -> None:
+    """List the table features; with a PATH, those of the table.
 
-    For a table it tells of each feature where its support comes from, whether it is in use and by
-    what, and what twinlake can do with it. Support alone can keep out clients that lack the
-    feature, in use or not. For a feature of Iceberg compatibility --explain lists its rules, and
-    with a PATH where the table stands with each.
+    For a table: where each feature is supported, whether it is in use and why, and whether twinlake
+    can read and write it. A client that lacks a supported feature is refused even if the feature is
+    not in use. For a compat feature --explain lists its rules, with a PATH the state of the table.
     """
-    table = place.open_metadata() if place else None
+    table = reference.open_metadata() if reference else None
     if explain is not None:
         output.show(_explained(_known(explain), table))
     elif table is not None:
@@ -41,17 +52,13 @@ def features(output: Output, place: Place | None, explain: str | None) -> None:
 
 
 def _known(name: str) -> Feature:
-    from difflib import get_close_matches
-
-    from twinlake.protocol import FEATURES, find_feature
-
     found = find_feature(name)
     if found is None:
         near = get_close_matches(name, FEATURES, n=1)
         raise UserError(
             Code.FEATURE_UNKNOWN,
             f"There is no table feature {name!r}.",
-            why=f"the nearest name is {near[0]}" if near else "no known name is like it",
+            why=f"the closest name is {near[0]}" if near else "no name is similar",
             fix="Run `twinlake features` for all names.",
             fields={"feature": name},
         )
@@ -59,8 +66,6 @@ def _known(name: str) -> Feature:
 
 
 def _record(feature: Feature) -> dict[str, Any]:
-    from twinlake.protocol import CLIENT_FEATURES
-
     return {
         "name": feature.name,
         "kind": "reader and writer" if feature.is_reader else "writer",
@@ -79,13 +84,11 @@ def _record(feature: Feature) -> dict[str, Any]:
 
 def _ability(record: dict[str, Any]) -> str:
     if not record["twinlake_reads"]:
-        return "refuses"
+        return "unsupported"
     return "reads, writes" if record["twinlake_writes"] else "reads"
 
 
 def _registry() -> View:
-    from twinlake.protocol import FEATURES
-
     records = [_record(feature) for feature in FEATURES.values()]
     rows = [
         (r["name"], r["kind"], _ability(r), r["switched_on_by"], r["requires"]) for r in records
@@ -97,9 +100,7 @@ def _registry() -> View:
 
 
 def _state(name: str, table: Table) -> dict[str, Any]:
-    """Whether the table supports and uses a feature, and since when that is so."""
-    from twinlake.protocol import FEATURES, active_features, write_blockers
-
+    """Whether the table supports and uses a feature, and why."""
     protocol = table.protocol
     supported = protocol.is_supported(name)
     active = supported and (
@@ -133,21 +134,17 @@ def _state(name: str, table: Table) -> dict[str, Any]:
 
 
 def _read_blockers(table: Table) -> tuple[str, ...]:
-    from twinlake.protocol import read_blockers
-
     return read_blockers(table.protocol)
 
 
 def _use(name: str, *, supported: bool, active: bool) -> str | None:
-    from twinlake.protocol import FEATURES
-
     feature = FEATURES.get(name)
     switch = feature.auto_text.replace("`", "") if feature else ""
     if feature is None:
-        return "not known here, so taken to be in use"
+        return "unknown, so considered in use"
     if active:
-        return switch or "has no switch: support is use"
-    return f"not used: it would take {switch}" if supported and switch else None
+        return switch or "in use wherever it is supported"
+    return f"not in use: it requires {switch}" if supported and switch else None
 
 
 def _of_table(table: Table) -> View:
@@ -159,7 +156,7 @@ def _of_table(table: Table) -> View:
     ]
     protocol = table.protocol
     blocks: list[Block] = [
-        Facts(
+        Fields(
             (
                 ("location", table.location),
                 ("version", str(table.version)),
@@ -168,7 +165,7 @@ def _of_table(table: Table) -> View:
         ),
         Grid.of("feature state support twinlake why", rows)
         if rows
-        else Prose("The table needs no feature at all."),
+        else Paragraph("The table requires no feature."),
     ]
     return View(
         data={
@@ -185,38 +182,38 @@ def _of_table(table: Table) -> View:
 def _obstacle(state: dict[str, Any]) -> str:
     if state["blocks_reading"]:
         return "cannot read"
-    return "cannot write" if state["blocks_writing"] else "fine"
+    return "cannot write" if state["blocks_writing"] else "supported"
 
 
 def _explained(feature: Feature, table: Table | None) -> View:
-    from twinlake.cli.compat_view import rule_grid, rule_records
-    from twinlake.compat import COMPATS
-    from twinlake.protocol import dependency_closure
-
     record = _record(feature)
     closure = sorted(dependency_closure([feature.name]) - {feature.name})
     removal = feature.removal
     dropping = "cannot be dropped"
     if removal is not None:
-        dropping = removal.never or f"can be dropped; first: {removal.work}"
+        dropping = removal.never or f"can be dropped; first: {removal.pre_downgrade}"
         if removal.only_with_truncation:
             dropping += ", with --truncate-history only"
     versions = f"reader {record['min_reader_version']}, writer {record['min_writer_version']}"
-    facts = [
+    details = [
         ("for", f"{record['kind']}s".replace("reader and", "readers and")),
-        ("at least", versions + (" (a legacy feature)" if feature.legacy else "")),
+        ("requires versions", versions + (" (a legacy feature)" if feature.legacy else "")),
         ("requires", ", ".join(closure) or "nothing else"),
         ("switched on by", record["switched_on_by"] or f"alter --add-feature {feature.name}"),
         ("dropping", dropping),
         ("twinlake", _ability(record)),
-        ("found in", f"{feature.where} ({feature.status})"),
+        ("specified in", f"{feature.where} ({feature.status})"),
     ]
     data: dict[str, Any] = {**record, "requires_all": closure, "dropping": dropping}
     if table is not None:
         state = _state(feature.name, table)
         data["table"] = {"location": table.location, "version": table.version, **state}
-        facts.append(("here", _here(state)))
-    blocks: list[Block] = [Heading(feature.name), Prose(feature.description), Facts(tuple(facts))]
+        details.append(("here", _here(state)))
+    blocks: list[Block] = [
+        Heading(feature.name),
+        Paragraph(feature.description),
+        Fields(tuple(details)),
+    ]
     if feature.name in COMPATS:
         data["rules"] = records = rule_records(
             COMPATS[feature.name], table.check(feature.name) if table is not None else None

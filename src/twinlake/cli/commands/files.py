@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import command, limit_option, shown_rows
+from twinlake.cli.text import count_text, time_text
 from twinlake.cli.view import Grid, View
-from twinlake.cli.wording import counted, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
 
 __all__ = ["files"]
 
@@ -27,22 +27,22 @@ _RANGES = 6
 @click.option(
     "--where",
     metavar="PREDICATE",
-    help="Only files that may hold matching rows, going by partition values and statistics.",
+    help="Only files that may hold matching rows, by partition values and statistics.",
 )
 @limit_option("files")
-def files(output: Output, place: Place, where: str | None, limit: int | None) -> None:
-    """The live files of a table, and what is known of each.
+def files(output: Output, reference: TableReference, where: str | None, limit: int | None) -> None:
+    """List the live files of a table with their statistics.
 
     Size in bytes, rows, how many of them a deletion vector hides (`deleted`), when the file was
-    made, partition values, and the smallest and largest value of each column.
+    written, partition values, and the minimum and maximum of each column.
     """
-    table = place.open()
+    table = reference.open()
     found = table.files(where)
     total = found.num_rows
     wanted = shown_rows(limit, is_terminal=output.is_terminal)
     shown = found.slice(0, wanted)
     records = [_record(row) for batch in shown.to_batches(1024) for row in batch.to_pylist()]
-    note = "" if len(records) == total else f"{len(records)} of {counted(total, 'file')}"
+    note = "" if len(records) == total else f"{len(records)} of {count_text(total, 'file')}"
     output.show(
         View(
             data={
@@ -81,7 +81,7 @@ def _cells(record: dict[str, Any]) -> tuple[object, ...]:
         record["size"],
         record["num_records"],
         record["deleted_records"],
-        moment(record["modification_time"]),
+        time_text(record["modification_time"]),
         partition,
         " ".join(ranges[:_RANGES]) + (f" (+{more} more)" if more > 0 else ""),
     )

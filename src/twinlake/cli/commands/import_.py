@@ -1,4 +1,4 @@
-"""``twinlake import``: an existing Iceberg table becomes a twinlake table in place."""
+"""``twinlake import``: turn an existing Iceberg table into a twinlake table, in place."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinlake.cli.command import PAIR, command
-from twinlake.cli.view import Facts, Lines, View
-from twinlake.cli.wording import counted
+from twinlake.cli.command import command, store_option
+from twinlake.cli.text import count_text
+from twinlake.cli.view import Fields, Lines, View
+from twinlake.table import import_iceberg
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
@@ -24,39 +25,31 @@ __all__ = ["import_command"]
     type=click.Choice(["strict", "shared"]),
     default="strict",
     show_default=True,
-    help="strict makes the promise about writers, and Delta Spark can only read the table. shared "
-    "lays the table out for them without it.",
+    help="strict enables the writer feature, and Delta Spark can only read the table. shared "
+    "prepares the table for Iceberg writers without it.",
 )
-@click.option(
-    "--option",
-    "options",
-    type=PAIR,
-    multiple=True,
-    help="A setting of the object store, such as region=eu-west-1. Repeatable.",
-)
+@store_option
 def import_command(
     output: Output, source: str, mode: str, options: tuple[tuple[str, str], ...]
 ) -> None:
     """Make a twinlake table of an Iceberg table, in place.
 
     SOURCE is a metadata file, the folder of a table, or catalog.namespace.table of a catalog that
-    PyIceberg knows. Format versions 1 and 2. No data file is copied or changed: the table gets a
-    _delta_log beside them, with a version for each snapshot that Delta can say. What it cannot say
-    is refused as a whole, and nothing is written. Exit status: 0 if it is a table now, else 1.
+    PyIceberg has configured. Format versions 1 and 2. No data file is copied or changed: the table
+    gets a _delta_log, with a version for each snapshot that Delta can represent. A table that Delta
+    cannot represent is refused, and nothing is written. Exit status: 0 if it was imported, else 1.
     """
-    from twinlake.table.importing.import_iceberg import import_iceberg
-
     result = import_iceberg(source, mode=mode, options=dict(options) or None)
-    promise = "yes" if result.is_twin else "no"
+    twin = "yes" if result.is_twin else "no"
     if result.accepts_iceberg_writers:
-        promise = "yes, also for Iceberg writers"
+        twin = "yes, also for Iceberg writers"
     blocks: list[Block] = [
-        Facts(
+        Fields(
             (
                 ("location", result.table.location),
                 ("version", str(result.table.version)),
-                ("imported", counted(result.snapshots, "snapshot")),
-                ("iceberg twin", promise),
+                ("imported", count_text(result.snapshots, "snapshot")),
+                ("iceberg twin", twin),
             )
         )
     ]

@@ -1,21 +1,26 @@
-"""``twinlake log``: the log folder, or what one commit says."""
+"""``twinlake log``: the files of the log, or the actions of a commit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from twinlake.actions import decode_lines, encode_action
 from twinlake.cli.command import command
-from twinlake.cli.masking import Verbatim, masked
-from twinlake.cli.view import Column, Grid, Lines, View
-from twinlake.cli.wording import moment, shortened
+from twinlake.cli.redaction import Verbatim, redact
+from twinlake.cli.text import time_text, truncate
+from twinlake.cli.view import Grid, Lines, View, ViewColumn
+from twinlake.errors import Code, StorageError, TwinlakeError, UserError
+from twinlake.log import LOG_FOLDER, commit_key, parse_log_file
+from twinlake.schema import parse_schema, render_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.cli.view import Block
     from twinlake.storage import Store
 
@@ -26,14 +31,14 @@ _SHOWN = 400
 
 @command()
 @click.argument("version", type=click.IntRange(min=0), required=False, metavar="[VERSION]")
-@click.option("--raw", is_flag=True, help="The lines of the commit as they are, secrets and all.")
-def log(output: Output, place: Place, version: int | None, raw: bool) -> None:
-    """What a commit says, or what the log folder holds.
+@click.option("--raw", is_flag=True, help="Print the lines of the commit unchanged, with secrets.")
+def log(output: Output, reference: TableReference, version: int | None, raw: bool) -> None:
+    """Show the actions of a commit, or the files of the log.
 
-    With VERSION the actions of that commit, without it the files of the folder. Looks at the
-    files and at nothing else, so it also works where the table cannot be opened.
+    With VERSION the actions of that commit, without it the files of _delta_log. Reads only these
+    files, so it also works on a table that cannot be opened.
     """
-    store = place.existing_store()
+    store = reference.existing_store()
     if version is not None:
         view = _raw(store, version) if raw else _actions(store, version)
     elif raw:
@@ -44,8 +49,6 @@ def log(output: Output, place: Place, version: int | None, raw: bool) -> None:
 
 
 def _folder(store: Store) -> View:
-    from twinlake.log.names import LOG_FOLDER, parse_log_file
-
     found: list[dict[str, Any]] = []
     for item in store.list_from(LOG_FOLDER):
         file = parse_log_file(item.key)
@@ -58,7 +61,7 @@ def _folder(store: Store) -> View:
                 "modified": item.modified_ms,
             }
         )
-    rows = [(f["name"], f["kind"], f["size"], moment(f["modified"])) for f in found]
+    rows = [(f["name"], f["kind"], f["size"], time_text(f["modified"])) for f in found]
     return View(
         data={"location": store.url, "files": found},
         blocks=[Grid.of("file kind size:r changed", rows)],
@@ -66,9 +69,6 @@ def _folder(store: Store) -> View:
 
 
 def _read(store: Store, version: int) -> bytes:
-    from twinlake.errors import Code, StorageError, UserError
-    from twinlake.log import commit_key
-
     try:
         return store.read(commit_key(version))
     except StorageError as error:
@@ -77,8 +77,8 @@ def _read(store: Store, version: int) -> bytes:
         raise UserError(
             Code.VERSION_NOT_FOUND,
             f"There is no commit of version {version} at {store.url}.",
-            why="it was never made, or cleanup has deleted it",
-            fix="Run `twinlake log PATH` to list the commits that are there.",
+            why="it was never committed, or log cleanup has deleted it",
+            fix="Run `twinlake log PATH` to list the commits.",
             fields={"version": version},
         ) from error
 
@@ -92,21 +92,16 @@ def _raw(store: Store, version: int) -> View:
 
 
 def _actions(store: Store, version: int) -> View:
-    import msgspec
-
-    from twinlake.actions import decode_lines, encode_action
-    from twinlake.log import commit_key
-
     data = _read(store, version)
     actions = [
-        masked(msgspec.json.decode(encode_action(action)))
+        redact(msgspec.json.decode(encode_action(action)))
         for action in decode_lines(data, source=commit_key(version))
     ]
     blocks: list[Block] = []
     for action in actions:
         for name, value in action.items():
-            rows = [(key, shortened(text, _SHOWN)) for key, text in _flattened(value)]
-            blocks.append(Grid((Column(name), Column("value")), rows))
+            rows = [(key, truncate(text, _SHOWN)) for key, text in _flattened(value)]
+            blocks.append(Grid((ViewColumn(name), ViewColumn("value")), rows))
     return View(data={"location": store.url, "version": version, "actions": actions}, blocks=blocks)
 
 
@@ -123,8 +118,6 @@ def _flattened(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _opened(value: Any) -> Any:
-    import msgspec
-
     if not isinstance(value, str) or not value.startswith(("{", "[")):
         return value
     try:
@@ -133,9 +126,6 @@ def _opened(value: Any) -> Any:
         return value
     # A schema reads better as DDL than as a tree of dotted names.
     if isinstance(inner, dict) and inner.get("type") == "struct":
-        from twinlake.errors import TwinlakeError
-        from twinlake.schema import parse_schema, render_ddl
-
         try:
             return render_ddl(parse_schema(value))
         except TwinlakeError:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from twinlake.cli.command import command
-from twinlake.cli.partition_choice import chosen_files
-from twinlake.cli.view import Facts, Prose, View
-from twinlake.cli.wording import counted
+from twinlake.cli.command import command, yes_option
+from twinlake.cli.partition_filter import partition_files
+from twinlake.cli.spark_session import spark_session
+from twinlake.cli.text import count_text
+from twinlake.cli.view import Fields, Paragraph, View
+from twinlake.commit.plans import OptimizeOptions, TableRules, plan_optimize
+from twinlake.protocol import keys, property_value
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.commit.plans import CompactionPlan
     from twinlake.table import Table
 
@@ -35,19 +38,19 @@ _GIB: Final = 1 << 30
     help="How large the new files are to be. By default what the table asks for "
     "(delta.targetFileSize), which is 1 GiB unless it is set.",
 )
-@click.option("--yes", is_flag=True, help="Do it. Without this, only tell what would be done.")
+@yes_option("what would be done")
 def optimize(
-    output: Output, place: Place, where: str | None, target_size: int | None, yes: bool
+    output: Output, reference: TableReference, where: str | None, target_size: int | None, yes: bool
 ) -> None:
-    """Pack small files into larger ones.
+    """Compact small files into larger ones.
 
     Rows stay as they are, and so do older versions until VACUUM. Without --yes nothing is written:
     the command tells how many files would become how many. With it, Spark is started on this
     machine for the work.
     """
-    table = place.open()
+    table = reference.open()
     plan = _plan(table, where, target_size)
-    facts: dict[str, Any] = {
+    details: dict[str, Any] = {
         "location": table.location,
         "dry_run": not yes,
         "version": None,
@@ -57,26 +60,21 @@ def optimize(
         "new_files": len(plan.bins),
     }
     if yes and plan.bins:
-        facts |= _carried_out(table, where, target_size)
-    output.show(View(data=facts, blocks=[Prose(_said(facts)), _shown(facts)]))
+        details |= _run(table, where, target_size)
+    output.show(View(data=details, blocks=[Paragraph(_summary(details)), _shown(details)]))
 
 
 def _plan(table: Table, where: str | None, target_size: int | None) -> CompactionPlan:
-    from twinlake.commit.plans import OptimizeOptions, TableRules, plan_optimize
-    from twinlake.protocol import property_value
-
     metadata = table.metadata
-    asked = target_size or property_value(metadata, "delta.targetFileSize") or _GIB
-    files = [add for add in chosen_files(table, where) if add.clustering_provider is None]
+    asked = target_size or property_value(metadata, keys.TARGET_FILE_SIZE) or _GIB
+    files = [add for add in partition_files(table, where) if add.clustering_provider is None]
     options = OptimizeOptions(target_size=int(asked), lone_files=False)
     return plan_optimize(files, rules=TableRules.of(metadata), options=options)
 
 
-def _carried_out(table: Table, where: str | None, target_size: int | None) -> dict[str, Any]:
-    from twinlake.spark.local_session import local_session
-
-    with local_session() as spark:
-        from twinlake.spark.maintenance.optimize import optimize as run
+def _run(table: Table, where: str | None, target_size: int | None) -> dict[str, Any]:
+    with spark_session() as spark:
+        from twinlake.spark.maintenance import optimize as run
 
         done = run(spark, table, where, target_size)
     return {
@@ -88,21 +86,21 @@ def _carried_out(table: Table, where: str | None, target_size: int | None) -> di
     }
 
 
-def _said(facts: dict[str, Any]) -> str:
-    old, new = counted(facts["files"], "file"), counted(facts["new_files"], "file")
-    if not facts["files"]:
-        return "There is nothing to pack."
-    if facts["dry_run"]:
-        return f"{old} would become {new}. Nothing was done; run it again with --yes to do it."
-    return f"{old} became {new}. Version {facts['version']} says so."
+def _summary(details: dict[str, Any]) -> str:
+    old, new = count_text(details["files"], "file"), count_text(details["new_files"], "file")
+    if not details["files"]:
+        return "There is nothing to compact."
+    if details["dry_run"]:
+        return f"{old} would become {new}. Nothing was changed; run it again with --yes to compact."
+    return f"{old} became {new} in version {details['version']}."
 
 
-def _shown(facts: dict[str, Any]) -> Facts:
+def _shown(details: dict[str, Any]) -> Fields:
     shown = {
-        "files looked at": facts["files_considered"],
-        "files to pack" if facts["dry_run"] else "files packed": facts["files"],
-        "their bytes": facts["size_in_bytes"],
-        "new files": facts["new_files"],
-        **({"new bytes": facts["new_size_in_bytes"]} if "new_size_in_bytes" in facts else {}),
+        "files considered": details["files_considered"],
+        "files to compact" if details["dry_run"] else "files compacted": details["files"],
+        "their bytes": details["size_in_bytes"],
+        "new files": details["new_files"],
+        **({"new bytes": details["new_size_in_bytes"]} if "new_size_in_bytes" in details else {}),
     }
-    return Facts(tuple((name, str(value)) for name, value in shown.items()))
+    return Fields(tuple((name, str(value)) for name, value in shown.items()))

@@ -1,4 +1,4 @@
-"""``twinlake restore``: back to an earlier version, after a look at what that changes."""
+"""``twinlake restore``: restore an earlier version, after a preview of the changes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinlake.cli.command import command
+from twinlake.cli.command import command, yes_option
 from twinlake.cli.commands.diff import change_blocks
-from twinlake.cli.view import Prose, View
+from twinlake.cli.view import Paragraph, View
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
-    from twinlake.table import Table
-    from twinlake.table.diff import Diff
+    from twinlake.cli.table_reference import TableReference
+    from twinlake.table import Diff, Table
 
 __all__ = ["restore"]
 
@@ -23,20 +22,20 @@ __all__ = ["restore"]
 @command(policy=True)
 @click.argument("version", type=click.IntRange(min=0), required=False, metavar="[VERSION]")
 @click.option("--timestamp", metavar="TIME", help="The version of that time, instead of VERSION.")
-@click.option("--yes", is_flag=True, help="Do it. Without this, only tell what would change.")
+@yes_option("what would change")
 def restore(
-    output: Output, place: Place, version: int | None, timestamp: str | None, yes: bool
+    output: Output, reference: TableReference, version: int | None, timestamp: str | None, yes: bool
 ) -> None:
-    """Make files and metadata those of an earlier VERSION again.
+    """Restore the files and metadata of an earlier VERSION.
 
-    Without --yes nothing is written: the command tells what would change. Restoring is a new
-    commit, so it can itself be undone. The protocol never comes down this way.
+    Without --yes nothing is written: the command shows what would change. RESTORE is a new commit,
+    so it can be undone by another one. It never downgrades the protocol.
     """
     if (version is None) == (timestamp is None):
-        raise click.UsageError("Give VERSION or --timestamp TIME, one of them.")
-    table = place.open()
-    target = replace(place, version=version, timestamp=timestamp).open()
-    changes = _changes(table, target, place.policy)
+        raise click.UsageError("Give either VERSION or --timestamp TIME.")
+    table = reference.open()
+    target = replace(reference, version=version, timestamp=timestamp).open()
+    changes = _changes(table, target, reference.policy)
     after = table.restore(target.version) if yes else None
     data = {
         "location": table.location,
@@ -50,14 +49,14 @@ def restore(
     said = (
         f"Version {after.version} has the files and the metadata of version {target.version}."
         if after
-        else f"This is what going from version {table.version} back to {target.version} would "
-        "change. Nothing was written; run it again with --yes to do it."
+        else f"These are the changes from version {table.version} to {target.version}. Nothing was "
+        "changed; run the command again with --yes to restore."
     )
-    output.show(View(data=data, blocks=[Prose(said), *change_blocks(changes)]))
+    output.show(View(data=data, blocks=[Paragraph(said), *change_blocks(changes)]))
 
 
 def _changes(table: Table, target: Table, policy: str) -> Diff:
-    """The difference as restoring makes it: features stay, and may have to come back."""
+    """The changes of a restore: no feature is dropped, some may have to be added."""
     found = table.diff(table.version, target.version)
     after = table.protocol.upgraded_for(target.metadata, policy=policy)
     gained = after.feature_names - table.protocol.feature_names

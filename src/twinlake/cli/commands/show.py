@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from twinlake.cli.command import command
-from twinlake.cli.view import Facts, Grid, Heading, View
-from twinlake.cli.wording import commit_rows, counted, moment, protocol_text, readability
+from twinlake.cli.text import commit_rows, count_text, protocol_text, readability, time_text
+from twinlake.cli.view import Fields, Grid, Heading, View
+from twinlake.compat import enabled_compats
+from twinlake.protocol import active_features
+from twinlake.schema import render_type
+from twinlake.table import human_size
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.table import Table
 
 __all__ = ["show"]
@@ -19,28 +23,25 @@ _COMMITS = 5
 
 
 @command(time_travel=True)
-def show(output: Output, place: Place) -> None:
-    """What a table is, on one screen.
+def show(output: Output, reference: TableReference) -> None:
+    """Show a table on one screen.
 
     Version and time, protocol and features, columns, partitioning, properties, files and the
-    last commits. Works on tables whose rows this release cannot read, and says what keeps it
-    from them.
+    last commits. Works on tables with unsupported reader features too, and names them.
     """
-    output.show(_view(place.open_metadata()))
+    output.show(_view(reference.open_metadata()))
 
 
 def _view(table: Table) -> View:
-    from twinlake.protocol import active_features
-
     snapshot = table.snapshot
     gates = readability(snapshot)
     readable = not gates["read_blocked_by"]
-    facts = _detail(table, readable=readable)
+    details = _detail(table, readable=readable)
     features = table.protocol.feature_names
     active = sorted(active_features(table.metadata, features) & features)
     commits = table.history(_COMMITS)
     data = {
-        **facts,
+        **details,
         "reader_features": _listed(table.protocol.reader_features),
         "writer_features": _listed(table.protocol.writer_features),
         "active_features": active,
@@ -53,9 +54,7 @@ def _view(table: Table) -> View:
 
 
 def _iceberg(table: Table) -> dict[str, Any] | None:
-    """The lag of the Iceberg metadata; None for a table that has none and promises none."""
-    from twinlake.compat import enabled_compats
-
+    """The lag of the Iceberg metadata; None for a table that has none and no compat feature."""
     side = table.iceberg
     if side.version is None and not enabled_compats(table.metadata):
         return None
@@ -71,7 +70,7 @@ def _lag_text(lag: dict[str, Any] | None) -> str:
         return f"no metadata yet: {lag['why']}"
     if not lag["versions"]:
         return f"at version {lag['iceberg_version']}{name}"
-    behind = counted(lag["versions"], "version")
+    behind = count_text(lag["versions"], "version")
     return f"at version {lag['iceberg_version']}, {behind} behind{name}: {lag['why']}"
 
 
@@ -83,14 +82,12 @@ def _detail(table: Table, *, readable: bool) -> dict[str, Any]:
     detail = table.detail().to_dict()
     if readable:
         return detail
-    # The files of a table that cannot be read may not be the ones the log seems to list.
+    # With unsupported reader features the live files may differ from those in the log.
     unknown = dict.fromkeys(("num_files", "size_in_bytes", "num_deletion_vectors"))
     return {**detail, **unknown}
 
 
 def _columns(table: Table) -> list[dict[str, Any]]:
-    from twinlake.schema import render_type
-
     partitions = {name.casefold() for name in table.metadata.partition_columns}
     return [
         {
@@ -106,35 +103,33 @@ def _columns(table: Table) -> list[dict[str, Any]]:
 
 def _blocks(
     table: Table, data: dict[str, Any], commits: list[tuple[object, ...]]
-) -> list[Facts | Grid | Heading]:
-    from twinlake.table.rendering import human_size
-
+) -> list[Fields | Grid | Heading]:
     title = data["name"] or data["location"].rstrip("/").rpartition("/")[2]
     files = "unknown"
     if data["num_files"] is not None:
-        files = f"{counted(data['num_files'], 'file')}, {human_size(data['size_in_bytes'])}"
+        files = f"{count_text(data['num_files'], 'file')}, {human_size(data['size_in_bytes'])}"
         if data["num_deletion_vectors"]:
             files += f", {data['num_deletion_vectors']} with a deletion vector"
     idle = [name for name in data["features"] if name not in data["active_features"]]
-    facts = [
+    details = [
         ("location", data["location"]),
         ("id", data["id"]),
         ("about", data["description"] or ""),
         ("version", str(data["version"])),
-        ("created", moment(data["created_at"]) or ""),
-        ("changed", moment(data["last_modified"]) or ""),
+        ("created", time_text(data["created_at"]) or ""),
+        ("changed", time_text(data["last_modified"]) or ""),
         ("protocol", protocol_text(table.protocol)),
         ("in use", ", ".join(data["active_features"]) or "no feature"),
         ("supported", ", ".join(idle)),
-        ("twinlake", _verdict(data)),
+        ("twinlake", _support(data)),
         ("partitioned by", ", ".join(data["partition_columns"])),
         ("clustered by", ", ".join(data["clustering_columns"])),
         ("data", files),
         ("Iceberg", _lag_text(data["iceberg"])),
     ]
-    blocks: list[Facts | Grid | Heading] = [
+    blocks: list[Fields | Grid | Heading] = [
         Heading(title),
-        Facts(tuple((label, value) for label, value in facts if value)),
+        Fields(tuple((label, value) for label, value in details if value)),
         Grid.of(
             "column type null partition comment",
             [
@@ -149,10 +144,10 @@ def _blocks(
     return blocks
 
 
-def _verdict(data: dict[str, Any]) -> str:
+def _support(data: dict[str, Any]) -> str:
     unread, unwritten = data["read_blocked_by"], data["write_blocked_by"]
     if unread:
-        return f"cannot read it: {', '.join(unread)}"
+        return f"cannot read it: unsupported {', '.join(unread)}"
     if unwritten:
-        return f"can read it, cannot write it: {', '.join(unwritten)}"
+        return f"can read it, cannot write it: unsupported {', '.join(unwritten)}"
     return "can read and write it"

@@ -8,12 +8,15 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from twinlake.cli.command import PAIR, command
-from twinlake.cli.output import error_lines
-from twinlake.cli.place import Place
-from twinlake.cli.view import Facts, View
+from twinlake.cli.command import command, store_option
+from twinlake.cli.output import JsonOutput, error_lines
+from twinlake.cli.spark_session import spark_session
+from twinlake.cli.table_reference import TableReference
+from twinlake.cli.view import Fields, View
 from twinlake.errors import Code, TwinlakeError, UserError
+from twinlake.table import TableWatcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from twinlake.cli.output import Output
     from twinlake.iceberg import SyncResult
     from twinlake.table import Table
-    from twinlake.table.watch import Watched
 
 __all__ = ["sync"]
 
@@ -31,8 +33,8 @@ __all__ = ["sync"]
 @click.option(
     "--watch",
     is_flag=True,
-    help="Go on until Ctrl-C or SIGTERM: convert every commit soon after it is made, also by "
-    "other engines. Prints a line for each conversion and failure, with --json a JSON document.",
+    help="Run until Ctrl-C or SIGTERM and convert every new commit, also those of other "
+    "engines. Prints a line for each conversion and failure, with --json a JSON document.",
 )
 @click.option(
     "--interval",
@@ -40,22 +42,17 @@ __all__ = ["sync"]
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long --watch waits between two looks.",
+    help="How long --watch waits between two checks.",
 )
 @click.option("--spark", is_flag=True, help="Start Spark for the first conversion of big tables.")
 @click.option(
     "--publish",
     metavar="NAME",
-    help="Also give the table this name, which from now on follows: table or namespace.table in "
-    "the catalog of names, catalog.namespace.table in a catalog that PyIceberg knows.",
+    help="Also publish the table under this name, which every sync updates: table or "
+    "namespace.table in the catalog of names, catalog.namespace.table in a catalog that "
+    "PyIceberg has configured.",
 )
-@click.option(
-    "--option",
-    "options",
-    type=PAIR,
-    multiple=True,
-    help="A setting of the object store, such as region=eu-west-1. Repeatable.",
-)
+@store_option
 def sync(
     output: Output,
     paths: tuple[str, ...],
@@ -67,64 +64,51 @@ def sync(
 ) -> None:
     """Bring the Iceberg metadata of tables up to their Delta logs.
 
-    No data file is written or copied: <PATH>/_iceberg/metadata gets the metadata of every version
-    that has none, and <PATH>/_iceberg opens as an Iceberg table. A table that fails does not keep
-    the others from it. Exit status: 0 if all are up to date, 1 if one failed.
+    No data file is written or copied: the command writes the metadata of every version that has
+    none to <PATH>/_iceberg/metadata, and <PATH>/_iceberg opens as an Iceberg table. If one table
+    fails, the others are still converted. Exit status: 0 if all are up to date, 1 if one failed.
     """
-    places = [Place(path=path, options=dict(options)) for path in paths]
-    with _session(wanted=spark) as session:
+    references = [TableReference(path=path, options=dict(options)) for path in paths]
+    with spark_session(wanted=spark) as session:
         if publish is not None:
-            _publish(places, publish, session)
+            _publish(references, publish, session)
         if watch:
-            _watch(places, interval, session, as_json=not _is_text(output))
+            _watch(references, interval, session, as_json=not _is_text(output))
             return
-        records = [_synced(place, session) for place in places]
+        records = [_synced(reference, session) for reference in references]
     output.show(
-        View(data={"tables": records}, blocks=[Facts(tuple(_line(one) for one in records))])
+        View(data={"tables": records}, blocks=[Fields(tuple(_line(one) for one in records))])
     )
     if any("error" in one for one in records):
         click.get_current_context().exit(1)
 
 
-@contextlib.contextmanager
-def _session(*, wanted: bool) -> Iterator[Any]:
-    if not wanted:
-        yield None
-        return
-    from twinlake.spark.local_session import local_session
-
-    with local_session() as spark:
-        yield spark
-
-
 def _is_text(output: Output) -> bool:
-    from twinlake.cli.output import JsonOutput
-
     return not isinstance(output, JsonOutput)
 
 
-def _publish(places: Sequence[Place], name: str, session: Any) -> None:
-    if len(places) != 1:
+def _publish(references: Sequence[TableReference], name: str, session: Any) -> None:
+    if len(references) != 1:
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"{len(places)} tables cannot have the one name {name}.",
+            f"{len(references)} tables cannot have one name {name}.",
             why="--publish names one table",
             fix="Run `twinlake sync PATH --publish NAME` once for each table.",
         )
-    places[0].open().iceberg.publish(name, session)
+    references[0].open().iceberg.publish(name, session)
 
 
-def _synced(place: Place, session: Any) -> dict[str, Any]:
+def _synced(reference: TableReference, session: Any) -> dict[str, Any]:
     try:
-        table = place.open()
-        return _record(place, table, table.iceberg.sync(session))
+        table = reference.open()
+        return _record(reference, table, table.iceberg.sync(session))
     except TwinlakeError as error:
-        return _failed(place, error)
+        return _failed(reference, error)
 
 
-def _record(place: Place, table: Table, done: SyncResult) -> dict[str, Any]:
+def _record(reference: TableReference, table: Table, done: SyncResult) -> dict[str, Any]:
     return {
-        "path": place.path,
+        "path": reference.path,
         "location": table.location,
         "version": done.version,
         "converted": done.converted,
@@ -134,9 +118,9 @@ def _record(place: Place, table: Table, done: SyncResult) -> dict[str, Any]:
     }
 
 
-def _failed(place: Place, error: TwinlakeError) -> dict[str, Any]:
+def _failed(reference: TableReference, error: TwinlakeError) -> dict[str, Any]:
     click.echo("\n".join(error_lines(error)), err=True)
-    return {"path": place.path, "error": {**error.to_dict(), "type": type(error).__name__}}
+    return {"path": reference.path, "error": {**error.to_dict(), "type": type(error).__name__}}
 
 
 def _line(record: dict[str, Any]) -> tuple[str, str]:
@@ -149,47 +133,45 @@ def _line(record: dict[str, Any]) -> tuple[str, str]:
     return record["path"], f"Iceberg metadata at version {record['version']}, {commits}{why}{name}"
 
 
-def _watch(places: Sequence[Place], interval: float, session: Any, *, as_json: bool) -> None:
-    from twinlake.table.watch import Watched
-
-    watched = [(place, Watched(place.open, session)) for place in places]
-    told: dict[str, str] = {}
+def _watch(
+    references: Sequence[TableReference], interval: float, session: Any, *, as_json: bool
+) -> None:
+    watched = [(reference, TableWatcher(reference.open, session)) for reference in references]
+    reported: dict[str, str] = {}
     with _until_signalled() as stop:
         while not stop.is_set():
-            for place, table in watched:
+            for reference, table in watched:
                 if stop.is_set():
                     break
-                record = _look(place, table)
-                if record is not None and _is_news(record, told):
-                    _tell(record, as_json=as_json)
+                record = _poll(reference, table)
+                if record is not None and _is_new(record, reported):
+                    _print(record, as_json=as_json)
             stop.wait(interval)
 
 
-def _look(place: Place, table: Watched) -> dict[str, Any] | None:
-    """What became of one table; a failure of it must not end the watch over the others."""
+def _poll(reference: TableReference, table: TableWatcher) -> dict[str, Any] | None:
+    """The result of one table; its failure must not stop the others."""
     try:
-        done = table.look()
+        done = table.poll()
         newest = table.table
-        return None if done is None or newest is None else _record(place, newest, done)
+        return None if done is None or newest is None else _record(reference, newest, done)
     except TwinlakeError as error:
-        return {"path": place.path, "error": {**error.to_dict(), "type": type(error).__name__}}
+        return {"path": reference.path, "error": {**error.to_dict(), "type": type(error).__name__}}
     except Exception as error:
-        what = f"twinlake did not expect this: {error!r}"
-        return {"path": place.path, "error": {"code": str(Code.INTERNAL), "what": what}}
+        what = f"Unexpected error: {error!r}"
+        return {"path": reference.path, "error": {"code": str(Code.INTERNAL), "what": what}}
 
 
-def _is_news(record: dict[str, Any], told: dict[str, str]) -> bool:
-    """Whether it was not said before: a failure is told once, however long it lasts."""
+def _is_new(record: dict[str, Any], reported: dict[str, str]) -> bool:
+    """Whether it was not printed before: a failure is printed once, however long it lasts."""
     text = _line(record)[1] if "error" in record else f"version {record['version']}"
-    is_news = told.get(record["path"]) != text or bool(record.get("converted"))
-    told[record["path"]] = text
-    return is_news
+    is_new = reported.get(record["path"]) != text or bool(record.get("converted"))
+    reported[record["path"]] = text
+    return is_new
 
 
-def _tell(record: dict[str, Any], *, as_json: bool) -> None:
+def _print(record: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        import msgspec
-
         click.echo(msgspec.json.encode(record, enc_hook=str).decode())
         return
     path, text = _line(record)

@@ -1,22 +1,27 @@
-"""``twinlake upgrade``: bring a table to an Iceberg promise, after a look at what that takes."""
+"""``twinlake upgrade``: enable a compat feature, after a preview of the plan."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinlake.cli.command import command
-from twinlake.cli.plan_view import plan_blocks
-from twinlake.cli.view import Prose, View
+from twinlake.cli.command import command, yes_option
+from twinlake.cli.compat_view import plan_blocks
+from twinlake.cli.spark_session import spark_session
+from twinlake.cli.view import Paragraph, View
+from twinlake.compat.upgrade import moment_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.compat import Plan
     from twinlake.table import Table
 
-__all__ = ["upgrade"]
+__all__ = ["show_upgrade", "upgrade"]
 
 _REFUSED: Final = 1
 _WAITING: Final = 3
@@ -29,40 +34,40 @@ _WAITING: Final = 3
     default="icebergWriterCompatV1",
     show_default=True,
     metavar="NAME",
-    help="The promise: icebergWriterCompatV1, icebergCompatV2, ...",
+    help="The compat feature: icebergWriterCompatV1, icebergCompatV2, ...",
 )
 @click.option(
     "--mode",
     type=click.Choice(["strict", "shared"]),
     default="strict",
     show_default=True,
-    help="strict makes the promise about writers, and Delta Spark can no longer write the table. "
-    "shared lays the table out for them without it.",
+    help="strict enables the writer feature, and Delta Spark can no longer write the table. shared "
+    "prepares the table for Iceberg writers without it.",
 )
 @click.option(
     "--in-place",
     is_flag=True,
-    help="Leave files as they are. Needs field ids on every node of every footer; readers that go "
-    "by physical names see nulls until the files are written again.",
+    help="Keep the files. Requires field ids on every node of every footer; readers that match "
+    "columns by physical name return nulls until the files are rewritten.",
 )
 @click.option(
     "--profile",
     type=click.Choice(["spec", "spark", "kernel"]),
     default="spec",
     show_default=True,
-    help="Whose reading of the rules counts.",
+    help="Whose interpretation of the rules counts.",
 )
 @click.option(
     "--give-up",
     multiple=True,
     metavar="RULES",
-    help="Rules for writers that may go: constraints, invariants, generatedColumns, "
+    help="What may be dropped: constraints, invariants, generatedColumns, "
     "identityColumns, defaults, char. Repeatable.",
 )
-@click.option("--yes", is_flag=True, help="Do it. Without this, only tell what would be done.")
+@yes_option("the plan")
 def upgrade(
     output: Output,
-    place: Place,
+    reference: TableReference,
     target: str,
     mode: str,
     in_place: bool,
@@ -70,29 +75,36 @@ def upgrade(
     give_up: tuple[str, ...],
     yes: bool,
 ) -> None:
-    """Bring a table to an Iceberg promise, step by step.
+    """Upgrade a table to an Iceberg compat feature, step by step.
 
-    Without --yes nothing is written: the command tells the steps, what each costs and which rules
-    it mends. With it they are done, and Spark is started on this machine if files have to be
-    written again. A run that was stopped, or that has to wait until history may be deleted, is
-    finished by running the command again. Exit status: 0 if the table is there or the steps were
-    told, 1 if there is no way, 3 if it has to wait.
+    Without --yes nothing is written: the command prints the steps, their cost and the rules they
+    fix. With --yes it runs them, and starts Spark on this machine if files must be rewritten. Run
+    it again to complete an upgrade that was interrupted or waits until history may be deleted. Exit
+    status: 0 if the upgrade is complete or was only planned, 1 if the table cannot be upgraded, 3
+    if the upgrade waits.
     """
-    asked: dict[str, Any] = {
-        "mode": mode,
-        "in_place": in_place,
-        "profile": profile,
-        "give_up": give_up,
-    }
-    table = place.open()
-    plan = table.upgrade(target, dry_run=True, **asked)
+    table = reference.open()
+    show_upgrade(
+        output,
+        table,
+        partial(
+            table.upgrade, target, mode=mode, in_place=in_place, profile=profile, give_up=give_up
+        ),
+        yes=yes,
+    )
+
+
+def show_upgrade(output: Output, table: Table, run: Callable[..., Plan], *, yes: bool) -> None:
+    """Show the plan of an upgrade, or run it; exits with 1 if it is refused, 3 if it waits."""
+    plan = run(dry_run=True)
     done = yes and not plan.refused
     if done:
-        plan = _carried_out(table, plan, target, asked)
+        with spark_session(wanted=plan.files > 0) as spark:
+            plan = run(spark=spark)
     output.show(
         View(
             data={"location": table.location, "dry_run": not yes, **plan.to_dict()},
-            blocks=[*plan_blocks(plan, report=not yes), Prose(_said(plan, dry_run=not yes))],
+            blocks=[*plan_blocks(plan, report=not yes), Paragraph(_summary(plan, dry_run=not yes))],
         )
     )
     if plan.refused:
@@ -101,23 +113,12 @@ def upgrade(
         click.get_current_context().exit(_WAITING)
 
 
-def _carried_out(table: Table, plan: Plan, target: str, asked: dict[str, Any]) -> Plan:
-    if not plan.files:
-        return table.upgrade(target, **asked)
-    from twinlake.spark.local_session import local_session
-
-    with local_session() as spark:
-        return table.upgrade(target, spark=spark, **asked)
-
-
-def _said(plan: Plan, *, dry_run: bool) -> str:
-    from twinlake.compat.upgrade.plan_text import moment_text
-
+def _summary(plan: Plan, *, dry_run: bool) -> str:
     if plan.refused:
-        return "Nothing was done."
+        return "Nothing was changed."
     until = plan.waiting_until
     if dry_run and plan.steps:
-        return "Nothing was done; run it again with --yes to do it."
+        return "Nothing was changed; run the command again with --yes to upgrade."
     if until is not None:
-        return f"Waiting until {moment_text(until)}; run the same command again then."
-    return "The table is there." if plan.done else "Run the same command again to go on."
+        return f"Waiting until {moment_text(until)}; run the same command again after that."
+    return "The upgrade is complete." if plan.done else "Run the same command again to continue."

@@ -1,4 +1,4 @@
-"""``twinlake vacuum``: delete files that nobody can need any more, after a look at them."""
+"""``twinlake vacuum``: delete files that no version needs, after a preview."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinlake.cli.command import command, limit_option, shown_rows
-from twinlake.cli.view import Facts, Grid, Prose, View
-from twinlake.cli.wording import counted, moment
+from twinlake.cli.command import command, limit_option, shown_rows, yes_option
+from twinlake.cli.text import count_text, time_text
+from twinlake.cli.view import Fields, Grid, Paragraph, View
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
-    from twinlake.table.operations.vacuum import VacuumResult
+    from twinlake.cli.table_reference import TableReference
+    from twinlake.table.operations import VacuumResult
 
 __all__ = ["vacuum"]
 
@@ -23,24 +23,24 @@ __all__ = ["vacuum"]
     "--retention-hours",
     type=click.FloatRange(min=0),
     metavar="N",
-    help="Keep what versions of the last N hours need. By default what the table asks for "
-    "(delta.deletedFileRetentionDuration), which is a week unless it is set.",
+    help="Keep the files of versions of the last N hours. By default the table's "
+    "delta.deletedFileRetentionDuration, which is a week unless it is set.",
 )
 @click.option(
     "--lite",
     is_flag=True,
-    help="Only files that the log says were removed: nothing is listed, orphans stay.",
+    help="Only files that the log has removed: the folder is not listed, orphan files stay.",
 )
 @click.option(
     "--no-retention-check",
     is_flag=True,
-    help="Allow less retention than the table asks for. Only if nobody uses the table.",
+    help="Allow less than the retention of the table. Only safe if nobody uses the table.",
 )
 @limit_option("files")
-@click.option("--yes", is_flag=True, help="Do it. Without this, only tell what would be deleted.")
+@yes_option("what would be deleted")
 def vacuum(
     output: Output,
-    place: Place,
+    reference: TableReference,
     retention_hours: float | None,
     lite: bool,
     no_retention_check: bool,
@@ -49,11 +49,11 @@ def vacuum(
 ) -> None:
     """Delete files that no version within the retention needs.
 
-    Without --yes nothing is deleted: the command tells what would be. Versions older than the
-    retention can still be looked at in the history, but their rows can no longer be read. The log,
+    Without --yes nothing is deleted: the command lists the files. Versions older than the
+    retention stay in the history, but their rows can no longer be read. The log,
     Iceberg metadata, hidden files and tables in sub-folders are never touched.
     """
-    found = place.open().vacuum(
+    found = reference.open().vacuum(
         retention_hours,
         dry_run=not yes,
         mode="lite" if lite else "full",
@@ -67,8 +67,8 @@ def vacuum(
         View(
             data=data,
             blocks=[
-                Prose(_said(found)),
-                _facts(found),
+                Paragraph(_summary(found)),
+                _details(found),
                 Grid.of("file", [(name,) for name in shown], note=note),
             ],
         )
@@ -76,26 +76,25 @@ def vacuum(
 
 
 def _files(found: VacuumResult) -> str:
-    return counted(len(found.files), "file")
+    return count_text(len(found.files), "file")
 
 
-def _said(found: VacuumResult) -> str:
+def _summary(found: VacuumResult) -> str:
     if found.dry_run:
         return (
-            f"{_files(found)} with {found.size_in_bytes} bytes would be deleted. Nothing was; run "
-            "it again with --yes to do it."
+            f"{_files(found)} with {found.size_in_bytes} bytes would be deleted. Nothing was "
+            "deleted; run the command again with --yes to delete."
         )
-    gone = f"Files and folders deleted: {found.num_deleted}."
-    return f"{gone} Version {found.version} says so."
+    return f"Files and folders deleted: {found.num_deleted}, recorded in version {found.version}."
 
 
-def _facts(found: VacuumResult) -> Facts:
-    return Facts(
+def _details(found: VacuumResult) -> Fields:
+    return Fields(
         (
             ("mode", str(found.mode)),
-            ("needed by versions since", moment(found.cutoff_ms) or "ever"),
+            ("needed by versions since", time_text(found.cutoff_ms) or "ever"),
             ("files", str(len(found.files))),
             ("bytes", str(found.size_in_bytes)),
-            ("folders without files", str(len(found.directories))),
+            ("empty folders", str(len(found.directories))),
         )
     )

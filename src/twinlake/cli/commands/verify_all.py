@@ -1,4 +1,4 @@
-"""``twinlake verify all``: everything that is known to hold or to break, in one table."""
+"""``twinlake verify all``: every property that must hold or break, in one report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from twinlake.cli.command import command
 from twinlake.cli.output import JsonOutput
 from twinlake.cli.verify.options import VerifyCommand
+from twinlake.cli.verify.report import PARTS, VerifyReport
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
@@ -31,17 +32,15 @@ def verify_all(output: Output, large: bool, only: tuple[str, ...]) -> None:
 
     The published model's anomaly and its fix, every safe configuration, every mutant with its
     smallest configuration and the length of its shortest trace, the fixes compared, and the real
-    code under small workloads. Exit status: 0 if all of it comes out as it must, 1 if not.
+    code under small workloads. Exit status: 0 if every result is the expected one, 1 if not.
     """
-    from twinlake.cli.verify.report import PARTS, Report
-
-    report = Report(large=large, only=only or PARTS)
+    report = VerifyReport(large=large, only=only or PARTS)
     if isinstance(output, JsonOutput):
         for _ in report.parts():
             pass
         output.show(report.summary())
     else:
-        output.tell(report.told())
+        output.show_all(report.views())
     if not report.ok:
         click.get_current_context().exit(1)
 

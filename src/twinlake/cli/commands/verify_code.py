@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import command
+from twinlake.cli.verify import code_run
 from twinlake.cli.verify.options import VerifyCommand
 
 if TYPE_CHECKING:
@@ -59,10 +60,8 @@ def verify_code(output: Output, **given: Any) -> None:
     call, in every way that can make a difference. WORKLOAD is a workload or a group of them; by
     default the pairs of writers. A schedule that fails has an id to run it again by.
     """
-    from twinlake.cli.verify import code_run
-
     listing = given.pop("listing")
-    request = code_run.Request(**given)
+    request = code_run.CodeRequest(**given)
     if listing:
         output.show(code_run.listing())
         return

@@ -1,23 +1,22 @@
-"""``twinlake verify-twin``: whether both sides of a table say the same."""
+"""``twinlake verify-twin``: whether the Delta and the Iceberg side of a table agree."""
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from twinlake.cli.command import PAIR, command, limit_option, shown_rows
-from twinlake.cli.view import Facts, Grid, Prose, View
-from twinlake.cli.wording import counted
+from twinlake.cli.spark_session import spark_session
+from twinlake.cli.text import count_text
+from twinlake.cli.view import Fields, Grid, Paragraph, View
+from twinlake.table import verify_twin as verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from twinlake.cli.output import Output
-    from twinlake.cli.place import Place
+    from twinlake.cli.table_reference import TableReference
     from twinlake.cli.view import Block
-    from twinlake.table.twin.report import TwinReport
+    from twinlake.table import TwinReport
 
 __all__ = ["verify_twin"]
 
@@ -27,7 +26,7 @@ __all__ = ["verify_twin"]
 @click.option(
     "--spark",
     is_flag=True,
-    help="Start Spark and read rows there: by Delta Spark and Iceberg Spark where it has them.",
+    help="Start Spark to read rows, with Delta Spark and Iceberg Spark if it has them.",
 )
 @click.option(
     "--spark-option",
@@ -47,7 +46,7 @@ __all__ = ["verify_twin"]
 @limit_option("differences")
 def verify_twin(
     output: Output,
-    place: Place,
+    reference: TableReference,
     rows: bool,
     spark: bool,
     settings: tuple[tuple[str, str], ...],
@@ -57,14 +56,12 @@ def verify_twin(
     """Compare the Delta and the Iceberg side of a table.
 
     Reads the Delta log with twinlake and the Iceberg metadata with PyIceberg, at every version that
-    both keep, and compares files, counts, sizes, partitions, statistics and with --rows the rows,
-    and what readers make of each file by the formats. Says what read each side. Changes nothing.
+    both sides have, and compares files, counts, sizes, partitions, statistics, how readers
+    interpret each file, and with --rows the rows. Names the reader of each side. Writes nothing.
     Exit status: 0 if both sides agree, 1 if they do not.
     """
-    from twinlake.table.twin.verify_twin import verify_twin as verify
-
-    table = place.open()
-    with _session(dict(settings), wanted=spark) as session:
+    table = reference.open()
+    with spark_session(dict(settings), wanted=spark) as session:
         report = verify(table, rows, session, properties=dict(properties))
     shown = shown_rows(limit, is_terminal=output.is_terminal)
     output.show(View(data=report.to_dict(), blocks=_blocks(report, shown)))
@@ -72,35 +69,24 @@ def verify_twin(
         click.get_current_context().exit(1)
 
 
-@contextlib.contextmanager
-def _session(settings: dict[str, str], *, wanted: bool) -> Iterator[Any]:
-    if not wanted:
-        yield None
-        return
-    from twinlake.spark.local_session import local_session
-
-    with local_session(settings) as spark:
-        yield spark
-
-
 def _blocks(report: TwinReport, limit: int | None) -> list[Block]:
     versions = report.versions
     span = f"{versions[0]} to {versions[-1]}" if versions else "none"
-    facts = [
+    details = [
         ("location", report.location),
         ("delta", f"version {report.delta_version}, read by {report.delta_reader}"),
         ("iceberg", f"version {report.iceberg_version}, read by {report.iceberg_reader}"),
-        ("compared", f"versions {span}, {counted(report.files, 'file')}"),
+        ("compared", f"versions {span}, {count_text(report.files, 'file')}"),
         *([("rows", str(report.rows))] if report.rows is not None else ()),
     ]
     if report.agrees:
-        return [Facts(tuple(facts)), Prose("Both sides agree.")]
+        return [Fields(tuple(details)), Paragraph("Both sides agree.")]
     found = report.findings[:limit]
     left = len(report.findings) - len(found)
-    told = counted(len(report.findings), "difference")
+    total = count_text(len(report.findings), "difference")
     grid = Grid.of(
         "version:r difference file column delta iceberg",
         [(f.version, f.what, f.file, f.column, f.delta, f.iceberg) for f in found],
-        note=f"{told}, {left} not shown" if left else told,
+        note=f"{total}, {left} not shown" if left else total,
     )
-    return [Facts(tuple(facts)), grid]
+    return [Fields(tuple(details)), grid]

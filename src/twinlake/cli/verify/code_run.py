@@ -1,32 +1,43 @@
-"""Running what ``twinlake verify code`` was asked for."""
+"""Runs of ``twinlake verify code``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.cli.text import count_text
 from twinlake.cli.verify.page import Page, Shown, write_page
 from twinlake.cli.verify.progress import ProgressLine
 from twinlake.cli.verify.view import comparison, trace_grid
-from twinlake.cli.view import Facts, Grid, Heading, Prose, View
-from twinlake.cli.wording import counted
+from twinlake.cli.view import Fields, Grid, Heading, Paragraph, View
 from twinlake.errors import Code, UserError
+from twinlake.verify.code import (
+    FAULTS,
+    GROUPS,
+    WORKLOADS,
+    explore,
+    model_replays,
+    replay,
+    sample,
+    shrink,
+    sweep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from twinlake.cli.view import Block
-    from twinlake.verify.code import Exploration, ModelReplay, Replay, Violation, Workload
+    from twinlake.verify.code import Exploration, ModelReplay, Replay, RunViolation, Workload
 
-__all__ = ["Request", "exploration_grid", "listing", "replay_grid", "run"]
+__all__ = ["CodeRequest", "exploration_grid", "listing", "replay_grid", "run"]
 
 _DEFAULT: Final = "pairs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line."""
+class CodeRequest:
+    """The options of the command line."""
 
     workloads: tuple[str, ...]
     faults: bool
@@ -42,7 +53,7 @@ class Request:
     verbose: bool
 
 
-def run(request: Request) -> tuple[View, bool]:
+def run(request: CodeRequest) -> tuple[View, bool]:
     """The view of the outcome, and whether no property is broken."""
     _refuse_mixed(request)
     if request.models:
@@ -52,16 +63,16 @@ def run(request: Request) -> tuple[View, bool]:
     found = [_explored(request, one) for one in _workloads(request.workloads)]
     wrong = [one for exploration in found for one in exploration.violations]
     data = {"ok": all(one.ok for one in found), "explorations": [one.to_dict() for one in found]}
-    blocks: list[Block] = [exploration_grid(found), Prose(_verdict(found, wrong))]
+    blocks: list[Block] = [exploration_grid(found), Paragraph(_verdict(found, wrong))]
     for violation in wrong:
         blocks += _violation_blocks(violation, verbose=request.verbose)
     if request.page is not None:
         write_page(request.page, _page("The code that commits", found, wrong))
-        blocks.append(Prose(f"The page is in {request.page}."))
+        blocks.append(Paragraph(f"The page was written to {request.page}."))
     return View(data=data, blocks=blocks), not wrong
 
 
-def _refuse_mixed(request: Request) -> None:
+def _refuse_mixed(request: CodeRequest) -> None:
     """Ways of running that exclude each other."""
     ways = {
         "--replay": request.replay is not None,
@@ -84,8 +95,6 @@ def _refuse_mixed(request: Request) -> None:
 
 
 def _workloads(names: Sequence[str]) -> list[Workload]:
-    from twinlake.verify.code import GROUPS, WORKLOADS
-
     found: dict[str, Workload] = {}
     strange: list[str] = []
     for name in names or (_DEFAULT,):
@@ -104,9 +113,7 @@ def _workloads(names: Sequence[str]) -> list[Workload]:
     return list(found.values())
 
 
-def _explored(request: Request, workload: Workload) -> Exploration:
-    from twinlake.verify.code import FAULTS, explore, sample, sweep
-
+def _explored(request: CodeRequest, workload: Workload) -> Exploration:
     strange = [kind for kind in request.kinds if kind not in FAULTS]
     if strange:
         raise UserError(
@@ -119,7 +126,7 @@ def _explored(request: Request, workload: Workload) -> Exploration:
     with ProgressLine() as line:
 
         def progress(schedules: int) -> None:
-            line.tell(f"{workload.name}: {counted(schedules, 'schedule')}")
+            line.update(f"{workload.name}: {count_text(schedules, 'schedule')}")
 
         if request.sample:
             return sample(workload, seed=request.seed, runs=request.runs)
@@ -152,9 +159,9 @@ def _most(one: Exploration) -> list[tuple[str, int]]:
     return sorted(one.outcomes.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _verdict(found: Sequence[Exploration], wrong: Sequence[Violation]) -> str:
+def _verdict(found: Sequence[Exploration], wrong: Sequence[RunViolation]) -> str:
     schedules = sum(one.schedules for one in found)
-    ran = f"{counted(len(found), 'workload')}, {schedules:,} schedules"
+    ran = f"{count_text(len(found), 'workload')}, {schedules:,} schedules"
     if wrong:
         return f"VIOLATED: {len(wrong)} of {ran}. Run one again with --replay ID."
     if all(one.complete for one in found):
@@ -162,10 +169,10 @@ def _verdict(found: Sequence[Exploration], wrong: Sequence[Violation]) -> str:
     return f"{ran}: no property is broken, but not every interleaving was run."
 
 
-def _violation_blocks(one: Violation, *, verbose: bool) -> list[Block]:
+def _violation_blocks(one: RunViolation, *, verbose: bool) -> list[Block]:
     return [
-        Heading(f"{one.property}: {counted(len(one.trace), 'step')}"),
-        Facts((("schedule", one.schedule_id),)),
+        Heading(f"{one.property}: {count_text(len(one.trace), 'step')}"),
+        Fields((("schedule", one.schedule_id),)),
         trace_grid(one.trace, verbose=verbose),
         *comparison(one.message, one.to_dict()["fields"]),
     ]
@@ -174,9 +181,7 @@ def _violation_blocks(one: Violation, *, verbose: bool) -> list[Block]:
 # --- one schedule -------------------------------------------------------------------------------
 
 
-def _replayed(request: Request) -> tuple[View, bool]:
-    from twinlake.verify.code import replay, shrink
-
+def _replayed(request: CodeRequest) -> tuple[View, bool]:
     given = request.shrink if request.shrink is not None else request.replay
     schedule_id = str(given)
     if request.shrink is not None:
@@ -184,21 +189,21 @@ def _replayed(request: Request) -> tuple[View, bool]:
     found = replay(schedule_id)
     ok = not found.violations
     blocks: list[Block] = [
-        Facts((("schedule", found.schedule_id), *found.replies.items())),
+        Fields((("schedule", found.schedule_id), *found.replies.items())),
         trace_grid(found.trace, verbose=request.verbose),
     ]
     for one in found.violations:
-        blocks += [Prose(f"VIOLATED: {one.property}."), *comparison(one.message, _fields(one))]
+        blocks += [Paragraph(f"VIOLATED: {one.property}."), *comparison(one.message, _fields(one))]
     if ok:
-        blocks.append(Prose("No property is broken."))
+        blocks.append(Paragraph("No property is broken."))
     if request.page is not None:
         write_page(request.page, _replay_page(found))
-        blocks.append(Prose(f"The page is in {request.page}."))
+        blocks.append(Paragraph(f"The page was written to {request.page}."))
     data = {"ok": ok, **found.to_dict()}
     return View(data=data, blocks=blocks), ok
 
 
-def _fields(one: Violation) -> dict[str, Any]:
+def _fields(one: RunViolation) -> dict[str, Any]:
     fields: dict[str, Any] = one.to_dict()["fields"]
     return fields
 
@@ -209,7 +214,7 @@ def _replay_page(found: Replay) -> Page:
         title="The code that commits",
         verdict=first.message if first else "No property is broken.",
         ok=first is None,
-        facts=[("schedule", found.schedule_id), *found.replies.items()],
+        details=[("schedule", found.schedule_id), *found.replies.items()],
         traces=[
             Shown(
                 title=first.property if first else "The schedule",
@@ -221,7 +226,7 @@ def _replay_page(found: Replay) -> Page:
     )
 
 
-def _page(title: str, found: Sequence[Exploration], wrong: Sequence[Violation]) -> Page:
+def _page(title: str, found: Sequence[Exploration], wrong: Sequence[RunViolation]) -> Page:
     return Page(
         title=title,
         verdict=_verdict(found, wrong),
@@ -229,7 +234,7 @@ def _page(title: str, found: Sequence[Exploration], wrong: Sequence[Violation]) 
         verdicts=[
             (
                 one.workload,
-                f"{one.schedules:,} schedules, {counted(len(one.violations), 'violation')}",
+                f"{one.schedules:,} schedules, {count_text(len(one.violations), 'violation')}",
             )
             for one in found
         ],
@@ -244,15 +249,13 @@ def _page(title: str, found: Sequence[Exploration], wrong: Sequence[Violation]) 
 
 
 def _models() -> tuple[View, bool]:
-    from twinlake.verify.code import model_replays
-
     with ProgressLine() as line:
-        line.tell("running the models' counterexamples on the code")
+        line.update("running the models' counterexamples on the code")
         found = model_replays()
     ok = all(one.masked for one in found)
     text = "The code masks every one of them." if ok else "The code shows at least one of them."
     data = {"ok": ok, "replays": [one.to_dict() for one in found]}
-    return View(data=data, blocks=[replay_grid(found), Prose(text)]), ok
+    return View(data=data, blocks=[replay_grid(found), Paragraph(text)]), ok
 
 
 def replay_grid(found: Sequence[ModelReplay]) -> Grid:
@@ -273,8 +276,6 @@ def replay_grid(found: Sequence[ModelReplay]) -> Grid:
 
 def listing() -> View:
     """The workloads and the kinds of faults."""
-    from twinlake.verify.code import FAULTS, WORKLOADS
-
     found = WORKLOADS.values()
     data = {
         "workloads": [
@@ -285,4 +286,4 @@ def listing() -> View:
     }
     rows = [(one.name, one.group, one.names, one.title) for one in found]
     grid = Grid.of("workload group actors what", rows)
-    return View(data=data, blocks=[grid, Facts((("faults", ", ".join(FAULTS)),))])
+    return View(data=data, blocks=[grid, Fields((("faults", ", ".join(FAULTS)),))])

@@ -15,7 +15,7 @@ from twinlake.errors import Code, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from twinlake.verify.models.catalogue import Case, Extension
+    from twinlake.verify.models.catalogue import ModelCase, ModelSuite
 
 __all__ = ["Config", "choose", "of_case", "rows"]
 
@@ -32,7 +32,7 @@ class Config:
     """A configuration of a model: its parameters, and how it is searched."""
 
     name: str
-    extension: Extension
+    extension: ModelSuite
     parameters: Mapping[str, Any] = field(default_factory=dict)
     #: Arguments of the check.
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class Config:
     def expectation(self) -> str:
         """What is known of the outcome, in words."""
         if self.violates is None:
-            told = "all properties hold"
+            text = "all properties hold"
         else:
-            told = f"breaks {self.violates}"
+            text = f"breaks {self.violates}"
             if self.steps is not None:
-                told += f" in {self.steps} steps"
-        return told if self.states is None else f"{told}, {self.states:,} states"
+                text += f" in {self.steps} steps"
+        return text if self.states is None else f"{text}, {self.states:,} states"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ def rows(family: str) -> Iterator[Config]:
         )
 
 
-def of_case(extension: Extension, case: Case) -> Config:
+def of_case(extension: ModelSuite, case: ModelCase) -> Config:
     """A case of the catalogue as a configuration."""
     return Config(
         name=slug(case.name),
@@ -200,7 +200,7 @@ def choose(family: str, extension: str | None, config: str | None, mutant: str |
     return of_case(chosen, next(iter(chosen.safe), chosen.cases[0]))
 
 
-def _of_name(family: str, extension: Extension, name: str, *, is_base: bool) -> Config:
+def _of_name(family: str, extension: ModelSuite, name: str, *, is_base: bool) -> Config:
     known: dict[str, Config] = {}
     if is_base:
         known = {one.name: one for one in rows(family)}
@@ -211,7 +211,7 @@ def _of_name(family: str, extension: Extension, name: str, *, is_base: bool) -> 
     return known[slug(name)]
 
 
-def _of_mutant(family: str, searched: Sequence[Extension], name: str) -> Config:
+def _of_mutant(family: str, searched: Sequence[ModelSuite], name: str) -> Config:
     """The case of a mutant, by its own name or by that of the mistake in it."""
     found = [(one, case) for one in searched for case in (*one.mutants, *one.controls)]
     for extension, case in found:

@@ -7,15 +7,14 @@ of the page, so that the drawing follows its light and its dark scheme.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Final
 
-from twinlake.cli.verify.words import argument_text, change_text, check_text
-from twinlake.cli.wording import counted, shortened
+from twinlake.cli.text import count_text, truncate
+from twinlake.cli.verify.markup import Markup, element
+from twinlake.cli.verify.trace_text import argument_text, change_text, check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from twinlake.verify.checker import Trace, TraceStep
 
@@ -61,49 +60,35 @@ _CHARACTER: Final = 7.2
 _SELF: Final = 26
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arrow:
-    step: TraceStep
-    x: int
-    y: int
-    #: Where it goes; ``None``: the step is the actor's own affair.
-    to: int | None
-    is_read: bool
-
-
-def diagram(trace: Trace, *, title: str, verdict: str = "", number: int = 1) -> str:
+def diagram(trace: Trace, *, title: str, verdict: str = "", number: int = 1) -> Markup:
     """The SVG element; ``verdict`` stands in red below the last step.
 
     ``number`` keeps the ids of several drawings of one page apart.
     """
     names = _lifelines(trace)
-    places = {name: _MARGIN + _COLUMN * index for index, name in enumerate(names)}
+    columns = {name: _MARGIN + _COLUMN * index for index, name in enumerate(names)}
     width = _MARGIN * 2 + _COLUMN * max(len(names) - 1, 3)
     bottom = _TOP + _ROW * len(trace) + 24
     height = bottom + (46 if verdict else 8)
-    told = f"Sequence diagram of {counted(len(trace), 'step')}. The table below says the same."
-    parts = [
-        f'<svg class="diagram" role="img" aria-labelledby="title-{number} text-{number}" '
-        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'xmlns="http://www.w3.org/2000/svg">',
-        f'<title id="title-{number}">{escape(title)}</title>',
-        f'<desc id="text-{number}">{escape(told)}</desc>',
-        _marker(number),
-        *(line for name, x in places.items() for line in _lifeline(name, x, bottom)),
-    ]
-    for index, step in enumerate(trace.steps):
-        place = _place(step)
-        arrow = _Arrow(
-            step=step,
-            x=places[step.actor],
-            y=_TOP + _ROW * index + 44,
-            to=None if place in (None, step.actor) else places[str(place)],
-            is_read=step.action.startswith(_READS),
-        )
-        parts += _drawn(arrow, width, f"url(#head-{number})")
-    if verdict:
-        parts += _verdict(verdict, width, bottom)
-    return "\n".join([*parts, "</svg>"])
+    summary = (
+        f"Sequence diagram of {count_text(len(trace), 'step')}. The table below says the same."
+    )
+    return element(
+        "svg",
+        element("title", title, id=f"title-{number}"),
+        element("desc", summary, id=f"text-{number}"),
+        _arrow_head(number),
+        *(part for name, x in columns.items() for part in _lifeline(name, x, bottom)),
+        *(_step(step, columns, width, number) for step in trace.steps),
+        *(_verdict(verdict, width, bottom) if verdict else ()),
+        class_="diagram",
+        role="img",
+        aria_labelledby=f"title-{number} text-{number}",
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        xmlns="http://www.w3.org/2000/svg",
+    )
 
 
 def _lifelines(trace: Trace) -> list[str]:
@@ -126,41 +111,59 @@ def _place(step: TraceStep) -> str | None:
     return None
 
 
-def _marker(number: int) -> str:
-    return (
-        f'<defs><marker id="head-{number}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
-        'markerHeight="8" orient="auto"><path class="head" d="M0 0 L8 4 L0 8 z"/></marker></defs>'
+def _arrow_head(number: int) -> Markup:
+    return element(
+        "defs",
+        element(
+            "marker",
+            element("path", class_="head", d="M0 0 L8 4 L0 8 z"),
+            id=f"head-{number}",
+            viewBox="0 0 8 8",
+            refX=8,
+            refY=4,
+            markerWidth=8,
+            markerHeight=8,
+            orient="auto",
+        ),
     )
 
 
-def _lifeline(name: str, x: int, bottom: int) -> Iterator[str]:
+def _lifeline(name: str, x: int, bottom: int) -> tuple[Markup, ...]:
     half = max(len(name) * 4 + 12, 44)
-    yield f'<line class="life" x1="{x}" y1="34" x2="{x}" y2="{bottom}"/>'
-    yield f'<rect class="who" x="{x - half}" y="6" width="{half * 2}" height="28" rx="6"/>'
-    yield f'<text class="who" x="{x}" y="25" text-anchor="middle">{escape(name)}</text>'
+    return (
+        element("line", class_="life", x1=x, y1=34, x2=x, y2=bottom),
+        element("rect", class_="who", x=x - half, y=6, width=half * 2, height=28, rx=6),
+        element("text", name, class_="who", x=x, y=25, text_anchor="middle"),
+    )
 
 
-def _drawn(arrow: _Arrow, width: int, head: str) -> Iterator[str]:
-    step, x, y = arrow.step, arrow.x, arrow.y
-    failed = any(not check.passed for check in step.checks)
-    room = int((width - x - 14) / _CHARACTER)
-    yield f'<g class="step{" failed" if failed else ""}">'
-    yield f"<title>{escape(_tooltip(step))}</title>"
-    if arrow.to is None:
+def _step(step: TraceStep, columns: Mapping[str, int], width: int, number: int) -> Markup:
+    """An arrow to what the step acts on, or back to the actor itself, with its labels."""
+    x, y = columns[step.actor], _TOP + _ROW * (step.number - 1) + 44
+    place = _place(step)
+    head = f"url(#head-{number})"
+    if place is None or place == step.actor:
         path = f"M{x} {y - 14} h-{_SELF} v14 H{x}"
-        yield f'<path class="arrow" d="{path}" marker-end="{head}"/>'
+        arrow = element("path", class_="arrow", d=path, marker_end=head)
     else:
-        start, end = (arrow.to, x) if arrow.is_read else (x, arrow.to)
-        kind = "arrow read" if arrow.is_read else "arrow"
-        yield (
-            f'<line class="{kind}" x1="{start}" y1="{y}" x2="{end}" y2="{y}" marker-end="{head}"/>'
-        )
-    label = f"{step.number}. {step.action}"
-    yield f'<text class="label" x="{x + 8}" y="{y - 22}">{escape(shortened(label, room))}</text>'
-    note = _note(step)
-    if note:
-        yield f'<text class="note" x="{x + 8}" y="{y - 8}">{escape(shortened(note, room))}</text>'
-    yield "</g>"
+        is_read = step.action.startswith(_READS)
+        start, end = (columns[place], x) if is_read else (x, columns[place])
+        kind = "arrow read" if is_read else "arrow"
+        arrow = element("line", class_=kind, x1=start, y1=y, x2=end, y2=y, marker_end=head)
+    room = int((width - x - 14) / _CHARACTER)
+    labels = (("label", f"{step.number}. {step.action}", y - 22), ("note", _note(step), y - 8))
+    failed = any(not check.passed for check in step.checks)
+    return element(
+        "g",
+        element("title", _tooltip(step)),
+        arrow,
+        *(
+            element("text", truncate(text, room), class_=kind, x=x + 8, y=height)
+            for kind, text, height in labels
+            if text
+        ),
+        class_="step failed" if failed else "step",
+    )
 
 
 def _note(step: TraceStep) -> str:
@@ -182,11 +185,13 @@ def _is_call(step: TraceStep) -> bool:
 
 def _tooltip(step: TraceStep) -> str:
     parts = [argument_text(step), check_text(step), change_text(step)]
-    told = " | ".join(part for part in parts if part)
-    return f"{step.number}. {step.actor} {step.action}: {told or 'nothing changed'}"
+    text = " | ".join(part for part in parts if part)
+    return f"{step.number}. {step.actor} {step.action}: {text or 'nothing changed'}"
 
 
-def _verdict(verdict: str, width: int, bottom: int) -> Iterator[str]:
-    text = shortened(verdict, int((width - 48) / _CHARACTER))
-    yield f'<rect class="verdict" x="12" y="{bottom + 6}" width="{width - 24}" height="32" rx="6"/>'
-    yield f'<text class="verdict" x="24" y="{bottom + 27}">{escape(text)}</text>'
+def _verdict(verdict: str, width: int, bottom: int) -> tuple[Markup, ...]:
+    text = truncate(verdict, int((width - 48) / _CHARACTER))
+    return (
+        element("rect", class_="verdict", x=12, y=bottom + 6, width=width - 24, height=32, rx=6),
+        element("text", text, class_="verdict", x=24, y=bottom + 27),
+    )

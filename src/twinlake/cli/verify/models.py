@@ -17,12 +17,15 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
+from twinlake.verify.checker import ModelError
+from twinlake.verify.models import DeltaLog, IcebergV2
+from twinlake.verify.models.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from twinlake.verify.checker import Model
-    from twinlake.verify.models.catalogue import Extension
+    from twinlake.verify.models.catalogue import ModelSuite
 
 __all__ = [
     "Parameter",
@@ -49,21 +52,17 @@ def slug(name: str) -> str:
 
 
 @cache
-def extensions(family: str) -> tuple[Extension, ...]:
+def extensions(family: str) -> tuple[ModelSuite, ...]:
     """The models of a table format, the one that the others extend first."""
-    from twinlake.verify.models.catalogue import CATALOGUE
-
     return tuple(one for one in CATALOGUE if one.format == family)
 
 
-def base_of(family: str) -> Extension:
+def base_of(family: str) -> ModelSuite:
     """The model that the others of its format extend."""
-    from twinlake.verify.models import DeltaLog, IcebergV2
-
     return next(one for one in extensions(family) if one.model in (IcebergV2, DeltaLog))
 
 
-def extension_of(family: str, name: str | None) -> Extension:
+def extension_of(family: str, name: str | None) -> ModelSuite:
     """The model of this name; the base model if there is none."""
     if name is None:
         return base_of(family)
@@ -75,11 +74,11 @@ def extension_of(family: str, name: str | None) -> Extension:
 
 def unknown(what: str, name: str, known: Iterable[str], family: str) -> UserError:
     """The error for a name that is none of those known."""
-    told = ", ".join(known)
+    text = ", ".join(known)
     return UserError(
         Code.INVALID_ARGUMENT,
         f"There is no {what} {name!r} of the {family} models.",
-        why=f"There {'are ' + told if told else 'is none'}.",
+        why=f"There {'are ' + text if text else 'is none'}.",
         fix=f"See `twinlake verify {family} --list`.",
         fields={what: name},
     )
@@ -148,36 +147,34 @@ def _comments(owner: type) -> Mapping[str, str]:
 
 
 def _commented(lines: list[str]) -> Iterator[tuple[str, str]]:
-    said: list[str] = []
+    lines_above: list[str] = []
     for line in map(str.strip, lines):
         if line.startswith("#:"):
-            said.append(line[2:].strip())
+            lines_above.append(line[2:].strip())
             continue
         field = re.match(r"(\w+): ", line)
-        if field and said:
-            yield field.group(1), " ".join(said)
-        said = []
+        if field and lines_above:
+            yield field.group(1), " ".join(lines_above)
+        lines_above = []
 
 
-def build(extension: Extension, parameters: Mapping[str, Any]) -> Model:
+def build(extension: ModelSuite, parameters: Mapping[str, Any]) -> Model:
     """A model with these parameters.
 
     Raises:
         UserError: naming every parameter that the model lacks or cannot take.
     """
-    from twinlake.verify.checker import ModelError
-
     model = extension.model
     known = _names(extension)
     strange = [name for name in parameters if name not in known]
     if strange:
         owners = [one for one in extensions(extension.format) if _names(one).issuperset(strange)]
-        told = ", ".join(f"--extension {one.name}" for one in owners)
+        text = ", ".join(f"--extension {one.name}" for one in owners)
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"{model.title} has no parameter {', '.join(strange)}.",
             why=f"Its parameters are {', '.join(sorted(known))}.",
-            fix=f"Leave the option out{f', or add {told}' if told else ''}.",
+            fix=f"Leave the option out{f', or add {text}' if text else ''}.",
             fields={"parameters": strange},
         )
     try:
@@ -192,5 +189,5 @@ def build(extension: Extension, parameters: Mapping[str, Any]) -> Model:
         ) from error
 
 
-def _names(extension: Extension) -> set[str]:
+def _names(extension: ModelSuite) -> set[str]:
     return {one.name for one in dataclasses.fields(extension.model)}  # type: ignore[arg-type]

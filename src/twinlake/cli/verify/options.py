@@ -89,7 +89,7 @@ class VerifyCommand(Command):
     """A command that exits with 2 if what was asked for cannot be run at all.
 
     Exit status 1 says that a property is violated, so an argument that cannot be used, which is 1
-    with other commands, has to be told apart.
+    with other commands, has to be described apart.
     """
 
     def failure_status(self, error: Exception) -> int:
@@ -134,15 +134,15 @@ def _together(known: Parameter | None, one: Parameter) -> Parameter:
 def _option(one: Parameter, owners: tuple[str, ...]) -> click.Option:
     flag = one.name.replace("_", "-")
     meaning = one.comment or _MEANING.get(one.name) or f"Parameter {one.name} of the model."
-    told = f"{meaning} By default {_shown(one.default)}."
+    described = f"{meaning} By default {_shown(one.default)}."
     if owners:
-        told = f"{meaning} Of {', '.join(owners)}."
+        described = f"{meaning} Of {', '.join(owners)}."
     names = [f"--{flag}/--no-{flag}" if one.kind == "bool" else f"--{flag}", _PREFIX + one.name]
     if one.kind == "bool":
-        return click.Option(names, default=None, help=told)
+        return click.Option(names, default=None, help=described)
     # The published model's fix is what is meant where none is named.
     alone: dict[str, Any] = {"is_flag": False, "flag_value": "A"} if one.name == "fix" else {}
-    return click.Option(names, type=_ValueType(one), default=None, help=told, **alone)
+    return click.Option(names, type=_ValueType(one), default=None, help=described, **alone)
 
 
 def _shown(value: Any) -> str:

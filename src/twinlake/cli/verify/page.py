@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.cli.verify.diagram import diagram
-from twinlake.cli.verify.words import argument_text, change_text, words
+from twinlake.cli.verify.markup import Markup, element
+from twinlake.cli.verify.trace_text import argument_text, change_text, value_text
 from twinlake.errors import Code, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from twinlake.verify.checker import Trace, TraceStep
 
 __all__ = ["Page", "Shown", "render_page", "write_page"]
+
+#: The frame of a page: its head with the style sheet, and what stands around the body.
+_TEMPLATE: Final = Path(__file__).with_name("page.html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,7 @@ class Page:
     title: str
     verdict: str
     ok: bool
-    facts: Sequence[tuple[str, str]] = ()
+    details: Sequence[tuple[str, str]] = ()
     #: Each property with its verdict.
     verdicts: Sequence[tuple[str, str]] = ()
     traces: Sequence[Shown] = ()
@@ -63,129 +68,82 @@ def write_page(path: Path, page: Page) -> None:
 def render_page(page: Page) -> str:
     """The page as text."""
     body = [
-        f"<h1>{escape(page.title)}</h1>",
-        f'<p class="outcome {"good" if page.ok else "bad"}" role="status">'
-        f"{escape(page.verdict)}</p>",
-        *_facts(page.facts),
+        element("h1", page.title),
+        element("p", page.verdict, class_=f"outcome {_rated(page.ok)}", role="status"),
+        *_details(page.details),
         *_table("Properties", ("property", "verdict"), page.verdicts),
+        *(_trace(shown, number) for number, shown in enumerate(page.traces, 1)),
     ]
-    for number, shown in enumerate(page.traces, 1):
-        body += _trace(shown, number)
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8"/>',
-            '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-            '<meta name="color-scheme" content="light dark"/>',
-            '<meta http-equiv="Content-Security-Policy" '
-            "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>",
-            f"<title>{escape(page.title)}</title>",
-            f"<style>{_STYLE}</style>",
-            "</head>",
-            "<body>",
-            "<main>",
-            *body,
-            "</main>",
-            "<footer><p>Written by <code>twinlake verify</code>.</p></footer>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    template = Template(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(title=escape(page.title), body="\n".join(body))
 
 
-def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
-    rows = list(facts)
-    if rows:
-        yield "<dl>"
-        yield from (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows)
-        yield "</dl>"
+def _rated(ok: bool) -> str:
+    return "good" if ok else "bad"
 
 
-def _table(
-    caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, escaped: bool = False
-) -> Iterator[str]:
-    found = list(rows)
+def _details(details: Iterable[tuple[str, str]]) -> list[Markup]:
+    rows = [
+        element(tag, text) for fact in details for tag, text in zip(("dt", "dd"), fact, strict=True)
+    ]
+    return [element("dl", *rows)] if rows else []
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[Markup]:
+    found = [
+        element("tr", element("th", first, scope="row"), *(element("td", value) for value in rest))
+        for first, *rest in rows
+    ]
     if not found:
-        return
-    yield f"<table><caption>{escape(caption)}</caption><thead><tr>"
-    yield "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
-    yield "</tr></thead><tbody>"
-    for row in found:
-        cells = row if escaped else [escape(value) for value in row]
-        first, *rest = cells
-        told = "".join(f"<td>{value}</td>" for value in rest)
-        yield f'<tr><th scope="row">{first}</th>{told}</tr>'
-    yield "</tbody></table>"
+        return []
+    names = (element("th", name, scope="col") for name in header)
+    head = element("thead", element("tr", *names))
+    return [element("table", element("caption", caption), head, element("tbody", *found))]
 
 
-def _trace(shown: Shown, number: int) -> Iterator[str]:
-    yield f"<section><h2>{escape(shown.title)}</h2>"
+def _trace(shown: Shown, number: int) -> Markup:
     drawn = diagram(shown.trace, title=shown.title, verdict=shown.message, number=number)
-    yield f'<div class="scroll" tabindex="0" role="group" aria-label="Diagram">{drawn}</div>'
-    if shown.message:
-        yield f'<p class="outcome bad">{escape(shown.message)}</p>'
-        yield from _facts((name, words(value)) for name, value in shown.fields.items())
     header = ("step", "actor", "action", "arguments", "checks", "goes to", "changed")
-    rows = (_step(step) for step in shown.trace.steps)
-    yield '<div class="scroll" tabindex="0" role="group" aria-label="Steps">'
-    yield from _table("Every step", header, rows, escaped=True)
-    yield "</div></section>"
+    steps = _table("Every step", header, map(_step, shown.trace.steps))
+    failed = [element("p", shown.message, class_="outcome bad")] if shown.message else []
+    if failed:
+        failed += _details((name, value_text(value)) for name, value in shown.fields.items())
+    return element(
+        "section",
+        element("h2", shown.title),
+        _scroll("Diagram", drawn),
+        *failed,
+        _scroll("Steps", *steps),
+    )
 
 
-def _step(step: TraceStep) -> tuple[str, ...]:
-    checks = "<br/>".join(
-        f'<span class="{"good" if one.passed else "bad"}">{"✓" if one.passed else "✗"} '
-        f"{escape(one.name)} {'passed' if one.passed else 'failed'}"
-        f"{escape(f' ({one.detail})' if one.detail else '')}</span>"
+def _scroll(label: str, *content: Markup) -> Markup:
+    return element("div", *content, class_="scroll", tabindex=0, role="group", aria_label=label)
+
+
+def _step(step: TraceStep) -> tuple[object, ...]:
+    checks = [
+        element(
+            "span",
+            f"{'✓' if one.passed else '✗'} {one.name} {'passed' if one.passed else 'failed'}",
+            f" ({one.detail})" if one.detail else "",
+            class_=_rated(one.passed),
+        )
         for one in step.checks
-    )
-    told = (argument_text(step), change_text(step, counters=True))
-    arguments, changed = (escape(text).replace("; ", "<br/>") for text in told)
+    ]
+    arguments, changed = argument_text(step), change_text(step, counters=True)
     return (
-        str(step.number),
-        escape(step.actor),
-        escape(step.action),
-        arguments,
-        checks,
-        escape(step.state[1]),
-        changed,
+        step.number,
+        step.actor,
+        step.action,
+        _lines(arguments.split("; ")),
+        _lines(checks),
+        step.state[1],
+        _lines(changed.split("; ")),
     )
 
 
-_STYLE: Final = """
-:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;
---box:#f3f5f8;--arrow:#0a58a8;--good:#116329;--bad:#b3261e;--bad-paper:#fdecea}
-@media (prefers-color-scheme:dark){:root{--paper:#0f1318;--ink:#e6edf3;--dim:#9aa6b2;
---line:#39424e;--box:#1a212a;--arrow:#7cb7ff;--good:#6fdd8b;--bad:#ff9a92;--bad-paper:#3a1512}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
-main,footer{max-width:1280px;margin:0 auto;padding:1rem 1.25rem}
-footer{color:var(--dim)}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}
-.outcome{padding:.6rem .9rem;border-radius:8px;border:1px solid var(--line);font-weight:600}
-.outcome.bad{background:var(--bad-paper);border-color:var(--bad)}
-.good{color:var(--good)}.bad{color:var(--bad)}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem}
-dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}
-table{border-collapse:collapse;margin:1rem 0;width:100%}
-caption{text-align:left;color:var(--dim);padding-bottom:.3rem}
-th,td{text-align:left;vertical-align:top;border-bottom:1px solid var(--line);
-padding:.3rem .7rem .3rem 0;font-weight:400}
-thead th{color:var(--dim)}
-.scroll{overflow-x:auto}.scroll:focus-visible{outline:2px solid var(--arrow)}
-svg{max-width:none;height:auto;font:13px system-ui,sans-serif}
-svg .life{stroke:var(--line);stroke-width:1.5;stroke-dasharray:4 4}
-svg rect.who{fill:var(--box);stroke:var(--line)}
-svg text{fill:var(--ink)}svg text.who{font-weight:600}
-svg .arrow{stroke:var(--arrow);stroke-width:1.6;fill:none}svg .read{stroke-dasharray:6 4}
-svg .head{fill:var(--arrow)}
-svg .label,svg .note{paint-order:stroke;stroke:var(--paper);stroke-width:4px;
-stroke-linejoin:round}
-svg .label{font-weight:600}svg .note{fill:var(--dim);font-size:12px}
-svg .failed .label,svg .failed .note{fill:var(--bad)}
-svg rect.verdict{fill:var(--bad-paper);stroke:var(--bad)}
-svg text.verdict{fill:var(--bad);font-weight:600}
-""".strip()
+def _lines(parts: Iterable[str]) -> Markup:
+    """Parts one below the other."""
+    shown = (part if isinstance(part, Markup) else escape(part) for part in parts)
+    return Markup(element("br").join(shown))

@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far a long search is."""
+"""One line on a terminal with the progress of a long search."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _PAUSE: Final = 0.1
 
 
 class ProgressLine:
-    """A line on standard error that is written over; nothing where nobody is looking."""
+    """A line on standard error that is overwritten; nothing unless that is a terminal."""
 
     def __init__(self) -> None:
         self._shown = 0
         self._last = time.monotonic()
-        self._watched = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
 
     def __enter__(self) -> Self:
         return self
@@ -25,10 +25,10 @@ class ProgressLine:
     def __exit__(self, *exc: object) -> None:
         self.clear()
 
-    def tell(self, what: object) -> None:
-        """Show where the search is, not more often than a person can read."""
+    def update(self, what: object) -> None:
+        """Show the state of the search, ten times a second at most."""
         now = time.monotonic()
-        if not self._watched or now - self._last < _PAUSE:
+        if not self._is_terminal or now - self._last < _PAUSE:
             return
         self._last = now
         text = str(what)
@@ -37,7 +37,7 @@ class ProgressLine:
         self._shown = len(text)
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown:
             sys.stderr.write("\r" + " " * self._shown + "\r")
             sys.stderr.flush()

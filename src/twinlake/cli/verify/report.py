@@ -5,20 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.cli.verify.code_run import exploration_grid, replay_grid
 from twinlake.cli.verify.models import extensions
 from twinlake.cli.verify.progress import ProgressLine
 from twinlake.cli.verify.schedules import follow_schedule
-from twinlake.cli.view import Facts, Grid, Heading, Prose, View
+from twinlake.cli.view import Fields, Grid, Heading, Paragraph, View
+from twinlake.verify.code import GROUPS, explore, model_replays, sweep
+from twinlake.verify.models import IcebergV2
+from twinlake.verify.models.delta import safe_retention
+from twinlake.verify.models.iceberg import compare_fixes, safe_expiry, safe_grace
+from twinlake.verify.models.server import compare_file_checks, safe_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from twinlake.cli.view import Block
     from twinlake.verify import Result
     from twinlake.verify.code import Exploration
-    from twinlake.verify.models.catalogue import Case, Extension
+    from twinlake.verify.models.catalogue import ModelCase, ModelSuite
 
-__all__ = ["PARTS", "Report"]
+__all__ = ["PARTS", "VerifyReport"]
 
 _FAMILIES: Final = {"iceberg": "Iceberg", "delta": "Delta"}
 #: What must come of the fixes with four writes, by fix and history rule: the property violated.
@@ -46,7 +52,7 @@ PARTS: Final = ("schedules", *_FAMILIES, "fixes", "servers", "bounds", "code", "
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
+class VerifyReport:
     """Runs the parts one by one and keeps what they found."""
 
     large: bool = False
@@ -74,7 +80,7 @@ class Report:
             else:
                 yield single[part]()
 
-    def told(self) -> Iterator[View]:
+    def views(self) -> Iterator[View]:
         """The parts, and what they come to."""
         yield from self.parts()
         yield self.summary()
@@ -84,10 +90,10 @@ class Report:
         count = sum(map(len, self._data.values()))
         blocks: list[Block] = [Heading("In all")]
         if self.ok:
-            blocks.append(Prose(f"{count} results, each as it must be."))
+            blocks.append(Paragraph(f"{count} results, all as expected."))
         else:
             wrong = tuple((f"{n}.", text) for n, text in enumerate(self._unexpected, 1))
-            blocks += [Prose("NOT AS IT MUST BE:"), Facts(wrong)]
+            blocks += [Paragraph("UNEXPECTED:"), Fields(wrong)]
         return View(
             data={"ok": self.ok, "unexpected": self._unexpected, **self._data}, blocks=blocks
         )
@@ -95,22 +101,14 @@ class Report:
     # --- models ---------------------------------------------------------------------------------
 
     def _schedules(self) -> View:
-        from twinlake.verify.models import IcebergV2
-
         rows: list[tuple[object, ...]] = []
         for name, fix, wanted in _SCHEDULED:
             path = follow_schedule("iceberg", name, IcebergV2(fix=fix))
             outcome = "is refused" if path.refused else _broken(path.to_dict()["violated"])
             differences = [] if outcome == wanted else [f"expected {wanted}, found {outcome}"]
-            record = {
-                "schedule": name,
-                "fix": fix,
-                "outcome": outcome,
-                "steps": len(path.trace),
-                "differences": differences,
-            }
-            self._note("schedules", record, f"schedule {name}: {'; '.join(differences)}")
-            rows.append((name, fix, outcome, len(path.trace), "NO" if differences else "yes"))
+            record = {"schedule": name, "fix": fix, "outcome": outcome, "steps": len(path.trace)}
+            expected = self._add("schedules", f"schedule {name}", record, differences)
+            rows.append((*record.values(), expected))
         return self._view(
             "The published model's run",
             "UPDATE and DELETE of one row, overlapping as the document has them, and one by one.",
@@ -126,7 +124,7 @@ class Report:
                 f"{result.states:,}",
                 len(result.trace) if result.trace else None,
                 f"{result.cpu_seconds:.2f}",
-                self._judged(family, extension, case, result),
+                self._compared(family, extension, case, result),
             )
             for extension, case, result in self._run(family, ("safe", "finding"))
         ]
@@ -145,7 +143,7 @@ class Report:
                 case.kind,
                 _broken(result.violated),
                 len(result.trace) if result.trace else None,
-                self._judged(family, extension, case, result),
+                self._compared(family, extension, case, result),
                 _smallest(case),
             )
             for extension, case, result in self._run(family, ("mutant", "control"))
@@ -157,15 +155,17 @@ class Report:
             Grid.of(header, rows),
         )
 
-    def _run(self, family: str, kinds: tuple[str, ...]) -> Iterator[tuple[Extension, Case, Result]]:
+    def _run(
+        self, family: str, kinds: tuple[str, ...]
+    ) -> Iterator[tuple[ModelSuite, ModelCase, Result]]:
         with ProgressLine() as line:
             for extension in extensions(family):
                 for case in extension.cases:
                     if case.kind in kinds and (self.large or not case.large):
-                        line.tell(f"{extension.name}: {case.name}")
+                        line.update(f"{extension.name}: {case.name}")
                         yield extension, case, extension.run(case)
 
-    def _judged(self, family: str, extension: Extension, case: Case, result: Result) -> str:
+    def _compared(self, family: str, extension: ModelSuite, case: ModelCase, result: Result) -> str:
         differences = extension.differences(case, result)
         record = {
             "extension": extension.name,
@@ -179,20 +179,22 @@ class Report:
             "states": result.states,
             "steps": len(result.trace) if result.trace else None,
             "cpu_seconds": round(result.cpu_seconds, 3),
-            "differences": list(differences),
         }
-        self._note(family, record, f"{extension.name}, {case.name}: {'; '.join(differences)}")
-        return "yes" if not differences else f"NO: {'; '.join(differences)}"
+        expected = self._add(family, f"{extension.name}, {case.name}", record, differences)
+        return ": ".join([expected, *(["; ".join(differences)] if differences else [])])
 
-    def _note(self, part: str, record: dict[str, Any], wrong: str) -> None:
-        self._data.setdefault(part, []).append(record)
-        if record["differences"]:
-            self.ok = False
-            self._unexpected.append(wrong)
+    def _add(
+        self, part: str, name: str, record: Mapping[str, Any], differences: Sequence[str]
+    ) -> str:
+        """Keep a result; returns whether it is as expected."""
+        self._data.setdefault(part, []).append({**record, "differences": list(differences)})
+        if not differences:
+            return "yes"
+        self.ok = False
+        self._unexpected.append(f"{name}: {'; '.join(differences)}")
+        return "NO"
 
     def _fixes(self) -> View:
-        from twinlake.verify.models.iceberg import compare_fixes
-
         rows: list[tuple[object, ...]] = []
         for one in compare_fixes(max_write_ops=4):
             wanted = _FIXES.get(one.fix)
@@ -202,14 +204,13 @@ class Report:
                 "violated": dict(one.violated),
                 "delete_aborts": dict(one.delete_aborts),
                 "states": dict(one.states),
-                "differences": differences,
             }
-            self._note("fixes", record, f"fix {one.fix}: {'; '.join(differences)}")
+            expected = self._add("fixes", f"fix {one.fix}", record, differences)
             by_rule = [
                 (one.violated[rule] or "all hold", one.delete_aborts[rule])
                 for rule in ("key", "row")
             ]
-            rows.append((one.fix, *by_rule[0], *by_rule[1], "NO" if differences else "yes"))
+            rows.append((one.fix, *by_rule[0], *by_rule[1], expected))
         header = "fix by_key aborts:r by_row aborts:r as_expected"
         return self._view(
             "Fixes compared",
@@ -220,8 +221,6 @@ class Report:
         )
 
     def _servers(self) -> View:
-        from twinlake.verify.models.server import compare_file_checks
-
         rows: list[tuple[object, ...]] = []
         for one in compare_file_checks():
             # Only the version that was scanned tells the truth, and no request carries it; where
@@ -236,9 +235,8 @@ class Report:
                 "steps": one.steps,
                 "states": one.states,
                 "masked": one.is_masked,
-                "differences": differences,
             }
-            self._note("servers", record, f"server {one}: {'; '.join(differences)}")
+            expected = self._add("servers", f"server {one}", record, differences)
             rows.append(
                 (
                     one.file_check,
@@ -246,7 +244,7 @@ class Report:
                     one.rows_in_file,
                     "masked" if one.is_masked else _broken(one.violated),
                     one.steps,
-                    "NO" if differences else "yes",
+                    expected,
                 )
             )
         header = "looks_since drops_emptied_files rows:r outcome steps:r as_expected"
@@ -258,10 +256,6 @@ class Report:
         )
 
     def _bounds(self) -> View:
-        from twinlake.verify.models.delta import safe_retention
-        from twinlake.verify.models.iceberg import safe_expiry, safe_grace
-        from twinlake.verify.models.server import safe_wait
-
         found: dict[str, Callable[..., int | None]] = {
             "retention of VACUUM": safe_retention,
             "grace of orphan files": safe_grace,
@@ -274,14 +268,9 @@ class Report:
                 least = search(longest=longest)
                 wanted = longest + 1
                 differences = [] if least == wanted else [f"expected {wanted}, found {least}"]
-                record = {
-                    "what": what,
-                    "longest": longest,
-                    "least": least,
-                    "differences": differences,
-                }
-                self._note("bounds", record, f"{what}, {longest}: {'; '.join(differences)}")
-                rows.append((what, longest, least, "NO" if differences else "yes"))
+                record = {"what": what, "longest": longest, "least": least}
+                expected = self._add("bounds", f"{what}, {longest}", record, differences)
+                rows.append((*record.values(), expected))
         return self._view(
             "How long files must stay",
             "The least number of ticks that is safe, by how long the longest read or write takes.",
@@ -291,24 +280,20 @@ class Report:
     # --- the code -------------------------------------------------------------------------------
 
     def _explored(self) -> View:
-        from twinlake.cli.verify.code_run import exploration_grid
-        from twinlake.verify.code import GROUPS, explore, sweep
-
         found: list[Exploration] = []
         names = GROUPS[_CODE_GROUP]
         with ProgressLine() as line:
             for name in names:
-                line.tell(name)
+                line.update(name)
                 found.append(explore(name))
             for name in names if self.large else (_ANOMALY,):
-                line.tell(f"{name}, with faults")
+                line.update(f"{name}, with faults")
                 found.append(sweep(name))
         for one in found:
             differences = [violation.message for violation in one.violations]
             if not one.complete:
                 differences.append("not explored to the end")
-            record = {**one.to_dict(), "differences": differences}
-            self._note("code", record, f"{one.workload}: {'; '.join(differences)}")
+            self._add("code", one.workload, one.to_dict(), differences)
         return self._view(
             "The code that commits",
             "Two writers on a store in memory, switched between at every storage call; then again "
@@ -317,32 +302,28 @@ class Report:
         )
 
     def _replayed(self) -> View:
-        from twinlake.cli.verify.code_run import replay_grid
-        from twinlake.verify.code import model_replays
-
         found = model_replays()
         for one in found:
             differences = [] if one.masked else ["the code shows it"]
-            record = {**one.to_dict(), "differences": differences}
-            self._note("replays", record, f"{one.name}: {'; '.join(differences)}")
+            self._add("replays", one.name, one.to_dict(), differences)
         return self._view(
             "Counterexamples on the code",
             "What the models found, tried on the code that commits.",
             replay_grid(found),
         )
 
-    def _view(self, title: str, said: str, grid: Grid) -> View:
-        return View(data={}, blocks=[Heading(title), Prose(said), grid])
+    def _view(self, title: str, text: str, grid: Grid) -> View:
+        return View(data={}, blocks=[Heading(title), Paragraph(text), grid])
 
 
 def _broken(violated: str | None) -> str:
     return "all hold" if violated is None else f"breaks {violated}"
 
 
-def _smallest(case: Case) -> str:
-    told = [
+def _smallest(case: ModelCase) -> str:
+    settings = [
         f"{name}={'|'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for name, value in case.parameters.items()
         if name != "mutant"
     ]
-    return ", ".join(told) or "defaults"
+    return ", ".join(settings) or "defaults"

@@ -1,10 +1,11 @@
-"""Running what ``twinlake verify iceberg`` and ``delta`` were asked for."""
+"""Runs of ``twinlake verify iceberg`` and ``delta``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from twinlake.cli.text import count_text
 from twinlake.cli.verify.configs import choose, of_case, rows
 from twinlake.cli.verify.models import build, extension_of, extensions
 from twinlake.cli.verify.page import Page, Shown, write_page
@@ -13,17 +14,18 @@ from twinlake.cli.verify.schedules import SCHEDULES, follow_schedule
 from twinlake.cli.verify.view import (
     comparison,
     config_data,
-    config_facts,
-    is_as_asked,
+    config_details,
+    holds,
     result_blocks,
     result_data,
-    result_facts,
+    result_details,
     trace_grid,
     verdict_line,
 )
-from twinlake.cli.view import Grid, Prose, View
-from twinlake.cli.wording import counted
+from twinlake.cli.view import Grid, Paragraph, View
 from twinlake.errors import Code, UserError
+from twinlake.verify import check, walk
+from twinlake.verify.checker import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,12 +36,12 @@ if TYPE_CHECKING:
     from twinlake.verify import Result
     from twinlake.verify.checker import Model
 
-__all__ = ["Request", "listing", "run"]
+__all__ = ["CheckRequest", "listing", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What was asked for on the command line."""
+class CheckRequest:
+    """The options of the command line."""
 
     family: str
     #: Parameters of the model and arguments of the check that were given.
@@ -57,7 +59,7 @@ class Request:
     verbose: bool
 
 
-def run(request: Request) -> tuple[View, bool]:
+def run(request: CheckRequest) -> tuple[View, bool]:
     """The view of the outcome, and whether no property is broken."""
     config = choose(request.family, request.extension, request.config, request.mutant)
     model = build(config.extension, {**config.parameters, **request.parameters})
@@ -71,10 +73,10 @@ def run(request: Request) -> tuple[View, bool]:
         data=result_data(config, result),
         blocks=[*result_blocks(config, result, verbose=request.verbose), *_written(request)],
     )
-    return view, is_as_asked(result)
+    return view, holds(result)
 
 
-def _refuse_mixed(request: Request) -> None:
+def _refuse_mixed(request: CheckRequest) -> None:
     """A walk and a schedule do not search, so what steers a search would be ignored."""
     how = "--walk" if request.walk else "--schedule"
     allowed = {"without"} if request.walk else set[str]()
@@ -91,10 +93,7 @@ def _refuse_mixed(request: Request) -> None:
         )
 
 
-def _searched(request: Request, config: Config, model: Model) -> Result:
-    from twinlake.verify import check, walk
-    from twinlake.verify.checker import ModelError
-
+def _searched(request: CheckRequest, config: Config, model: Model) -> Result:
     options = {**config.options, **request.options}
     try:
         with ProgressLine() as line:
@@ -106,7 +105,7 @@ def _searched(request: Request, config: Config, model: Model) -> Result:
                     max_steps=request.max_steps,
                     without=options.get("without", ()),
                 )
-            return check(model, on_progress=line.tell, **options)
+            return check(model, on_progress=line.update, **options)
     except ModelError as error:
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -118,19 +117,19 @@ def _searched(request: Request, config: Config, model: Model) -> Result:
 
 
 def _page(config: Config, result: Result) -> Page:
-    facts = [
-        *config_facts(config, result.model, result.parameters).rows,
-        *result_facts(result).rows,
+    details = [
+        *config_details(config, result.model, result.parameters).rows,
+        *result_details(result).rows,
     ]
     return Page(
         title=f"{result.model}: {config.name}",
         verdict=verdict_line(result),
-        ok=is_as_asked(result),
-        facts=facts,
+        ok=holds(result),
+        details=details,
         verdicts=list(result.verdicts.items()),
         traces=[
             Shown(
-                title=f"{one.property} in {counted(len(one.trace), 'step')}",
+                title=f"{one.property} in {count_text(len(one.trace), 'step')}",
                 trace=one.trace,
                 message=one.message,
                 fields=one.to_dict()["fields"],
@@ -140,14 +139,14 @@ def _page(config: Config, result: Result) -> Page:
     )
 
 
-def _written(request: Request) -> list[Block]:
-    return [] if request.page is None else [Prose(f"The page is in {request.page}.")]
+def _written(request: CheckRequest) -> list[Block]:
+    return [] if request.page is None else [Paragraph(f"The page was written to {request.page}.")]
 
 
 # --- a schedule that is known beforehand --------------------------------------------------------
 
 
-def _followed(request: Request, config: Config, model: Model) -> tuple[View, bool]:
+def _followed(request: CheckRequest, config: Config, model: Model) -> tuple[View, bool]:
     path = follow_schedule(request.family, str(request.schedule), model)
     verdict = "The schedule is a path of the model, and no property fails on it."
     if path.refused is not None:
@@ -155,12 +154,12 @@ def _followed(request: Request, config: Config, model: Model) -> tuple[View, boo
     elif not path.ok:
         step, name, message, _ = path.failures[0]
         verdict = f"VIOLATED: {name} after step {step}. {message}."
-    facts = config_facts(config, model.title, model.parameters())
+    details = config_details(config, model.title, model.parameters())
     blocks: list[Block] = [
-        facts,
-        Prose(path.schedule.shows),
+        details,
+        Paragraph(path.schedule.shows),
         trace_grid(path.trace, verbose=request.verbose),
-        Prose(verdict),
+        Paragraph(verdict),
     ]
     for _, _, message, fields in path.failures:
         blocks += comparison(message, fields)
@@ -176,7 +175,7 @@ def _followed(request: Request, config: Config, model: Model) -> tuple[View, boo
             title=f"{model.title}: schedule {path.schedule.name}",
             verdict=verdict,
             ok=path.ok,
-            facts=facts.rows,
+            details=details.rows,
             traces=[shown],
         )
         write_page(request.page, page)
@@ -195,7 +194,7 @@ def _followed(request: Request, config: Config, model: Model) -> tuple[View, boo
 # --- what there is ------------------------------------------------------------------------------
 
 
-def listing(request: Request) -> View:
+def listing(request: CheckRequest) -> View:
     """The configurations, extensions, mutants and schedules; those of one extension if named."""
     family = request.family
     shown = (
@@ -241,8 +240,8 @@ def listing(request: Request) -> View:
         ),
     ]
     if schedules:
-        told = [(one.name, one.shows) for one in schedules]
-        blocks.append(Grid.of("schedule shows", told, title="--schedule NAME"))
+        listed = [(one.name, one.shows) for one in schedules]
+        blocks.append(Grid.of("schedule shows", listed, title="--schedule NAME"))
     return View(data=data, blocks=blocks)
 
 

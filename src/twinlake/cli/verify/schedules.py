@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.cli.verify.models import unknown
+from twinlake.verify.checker import ModelError, ScheduledStep, plain, run_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twinlake.verify.checker import Model, Planned, Trace
+    from twinlake.verify.checker import Model, Trace
 
 __all__ = ["SCHEDULES", "Path", "follow_schedule"]
 
@@ -28,7 +29,7 @@ _REST: Final = ("ReadDataFiles", "WriteDataFiles", "WriteMetadataFiles", "Commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class NamedSchedule:
     """A run that is known beforehand."""
 
     name: str
@@ -38,7 +39,7 @@ class Schedule:
 
 
 SCHEDULES: Final = (
-    Schedule(
+    NamedSchedule(
         name="document",
         family="iceberg",
         shows="The published model's own run: UPDATE and DELETE of one row overlap, and both "
@@ -57,7 +58,7 @@ SCHEDULES: Final = (
             ("writer-1", "Commit", {"version": 3}),
         ),
     ),
-    Schedule(
+    NamedSchedule(
         name="serial",
         family="iceberg",
         shows="The same statements one after the other: red in version 1, blue in 2, none in 3.",
@@ -76,7 +77,7 @@ SCHEDULES: Final = (
 class Path:
     """Where a schedule led."""
 
-    schedule: Schedule
+    schedule: NamedSchedule
     trace: Trace
     #: Properties that fail, with the step after which they do, the message and the fields.
     failures: tuple[tuple[int, str, str, dict[str, Any]], ...]
@@ -108,19 +109,16 @@ def follow_schedule(family: str, name: str, model: Model) -> Path:
 
     Where a step is refused because a validation fails, the trace ends with the abort.
     """
-    from twinlake.verify.checker import ModelError, Planned, follow
-    from twinlake.verify.checker.model import plain
-
     known = {one.name: one for one in SCHEDULES if one.family == family}
     if name not in known:
         raise unknown("schedule", name, known, family)
-    planned = [Planned(*step) for step in known[name].steps]
+    planned = [ScheduledStep(*step) for step in known[name].steps]
     refused: str | None = None
     try:
-        followed = follow(model, planned)
+        followed = run_schedule(model, planned)
     except ModelError as error:
         refused = str(error)
-        followed = follow(model, _possible(model, planned))
+        followed = run_schedule(model, _possible(model, planned))
     failures = tuple(
         (step, wrong, failure.message, plain(failure.fields))
         for step, wrong, failure in followed.failures
@@ -128,15 +126,13 @@ def follow_schedule(family: str, name: str, model: Model) -> Path:
     return Path(schedule=known[name], trace=followed.trace, failures=failures, refused=refused)
 
 
-def _possible(model: Model, planned: Sequence[Planned]) -> list[Planned]:
+def _possible(model: Model, planned: Sequence[ScheduledStep]) -> list[ScheduledStep]:
     """The part of a schedule that can be followed, and the abort that ends it if there is one."""
-    from twinlake.verify.checker import ModelError, follow
-
-    done: list[Planned] = []
+    done: list[ScheduledStep] = []
     for step in planned:
         for tried in (step, step._replace(action=f"{step.action} (abort)", arguments={})):
             try:
-                follow(model, [*done, tried])
+                run_schedule(model, [*done, tried])
             except ModelError:
                 continue
             done.append(tried)

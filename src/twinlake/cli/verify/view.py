@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.cli.text import count_text
 from twinlake.cli.verify.models import parameters_of
-from twinlake.cli.verify.words import (
+from twinlake.cli.verify.trace_text import (
     argument_text,
     change_text,
     check_text,
     local_text,
-    words,
+    value_text,
 )
-from twinlake.cli.view import Facts, Grid, Heading, Prose
-from twinlake.cli.wording import counted, shortened
+from twinlake.cli.view import Fields, Grid, Heading, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,26 +24,24 @@ if TYPE_CHECKING:
     from twinlake.verify.checker import Trace, TraceStep
 
 __all__ = [
-    "brief_grid",
     "comparison",
     "config_data",
-    "config_facts",
-    "is_as_asked",
+    "config_details",
+    "holds",
     "result_blocks",
     "result_data",
-    "result_facts",
+    "result_details",
     "trace_grid",
     "verdict_line",
 ]
 
 _BAD: Final = frozenset({"violated", "not reached"})
-_BRIEF_WIDTH: Final = 58
 #: What the fields of a failed comparison are called where their names are short for something.
 _FIELDS: Final = {"actual": "read", "id": "row"}
 
 
-def is_as_asked(result: Result) -> bool:
-    """Whether nothing that was looked at contradicts the properties."""
+def holds(result: Result) -> bool:
+    """Whether no property is violated or not reached."""
     return not _BAD.intersection(result.verdicts.values())
 
 
@@ -58,16 +56,16 @@ def config_data(config: Config, parameters: Mapping[str, Any]) -> dict[str, Any]
 
 def result_data(config: Config, result: Result) -> dict[str, Any]:
     """A result as JSON data; without a violation the trace is empty."""
-    told = result.to_dict()
+    record = result.to_dict()
     return {
         **config_data(config, result.parameters),
-        **told,
-        "trace": told["trace"] or [],
+        **record,
+        "trace": record["trace"] or [],
         "unreached": list(result.unreached),
     }
 
 
-def config_facts(config: Config, model: str, parameters: Mapping[str, Any]) -> Facts:
+def config_details(config: Config, model: str, parameters: Mapping[str, Any]) -> Fields:
     """The model and every parameter it ran with."""
     given = ", ".join(f"{name}={_value(value)}" for name, value in parameters.items())
     changed = [
@@ -75,7 +73,7 @@ def config_facts(config: Config, model: str, parameters: Mapping[str, Any]) -> F
         for one in parameters_of(config.extension.model)
         if parameters[one.name] != config.parameters.get(one.name, one.default)
     ]
-    return Facts(
+    return Fields(
         (
             ("model", f"{model} ({config.extension.name})"),
             ("configuration", ", ".join([config.name, *changed])),
@@ -85,11 +83,11 @@ def config_facts(config: Config, model: str, parameters: Mapping[str, Any]) -> F
 
 
 def _value(value: Any) -> str:
-    return "|".join(map(str, value)) if isinstance(value, tuple) else words(value)
+    return "|".join(map(str, value)) if isinstance(value, tuple) else value_text(value)
 
 
-def result_facts(result: Result) -> Facts:
-    """How much was looked at."""
+def result_details(result: Result) -> Fields:
+    """The size of the search."""
     chosen = [name.replace("_", " ") for name, value in result.options.items() if value is True]
     without = result.options.get("without") or ()
     rate = result.states / result.cpu_seconds if result.cpu_seconds else 0.0
@@ -101,7 +99,7 @@ def result_facts(result: Result) -> Facts:
         *([("never taken", ", ".join(result.unreached))] if _tells_unreached(result) else ()),
         ("cpu seconds", f"{result.cpu_seconds:.2f} ({rate:,.0f} states/s)"),
     ]
-    return Facts(tuple(rows))
+    return Fields(tuple(rows))
 
 
 def _tells_unreached(result: Result) -> bool:
@@ -110,28 +108,28 @@ def _tells_unreached(result: Result) -> bool:
 
 def _searched(result: Result) -> str:
     if "walks" in result.options:
-        told = f"random walks, seed {result.options['seed']}"
+        text = f"random walks, seed {result.options['seed']}"
     elif result.complete:
         return "to the end"
     elif result.violations:
         return "up to the first violation"
     else:
-        told = "up to the limit of states"
-    return f"{told}: what was not found may still be there" if not result.violations else told
+        text = "up to the limit of states"
+    return f"{text}: a violation may remain" if not result.violations else text
 
 
 def verdict_line(result: Result) -> str:
     """The outcome in a sentence."""
     if result.violations:
         first = result.violations[0]
-        where = f" after {counted(len(first.trace), 'step')}"
+        where = f" after {count_text(len(first.trace), 'step')}"
         return f"VIOLATED: {first.property}{where}. {_sentence(first.message)}"
     missing = [name for name, verdict in result.verdicts.items() if verdict == "not reached"]
     if missing:
-        return f"NOT REACHED: {', '.join(missing)}, so what holds may hold for want of it."
+        return f"NOT REACHED: {', '.join(missing)}, so the rest may hold only because of that."
     if result.complete:
         return f"Proved for this configuration: all {len(result.verdicts)} properties hold."
-    return "No violation found, and nothing proved: the search did not see every state."
+    return "No violation found, but not proved: the search did not reach every state."
 
 
 def _sentence(text: str) -> str:
@@ -141,13 +139,13 @@ def _sentence(text: str) -> str:
 def result_blocks(config: Config, result: Result, *, verbose: bool = False) -> list[Block]:
     """The outcome for people: how it ran, every property, and a trace for each violated one."""
     blocks: list[Block] = [
-        config_facts(config, result.model, result.parameters),
-        result_facts(result),
+        config_details(config, result.model, result.parameters),
+        result_details(result),
         Grid.of("property verdict", result.verdicts.items()),
-        Prose(verdict_line(result)),
+        Paragraph(verdict_line(result)),
     ]
     for one in result.violations:
-        steps = counted(len(one.trace), "step")
+        steps = count_text(len(one.trace), "step")
         moves = f", {one.trace.moves} of the search" if one.trace.moves != len(one.trace) else ""
         blocks += [
             Heading(f"{one.property}: {steps}{moves}"),
@@ -170,7 +168,7 @@ def trace_grid(trace: Trace, *, verbose: bool = False) -> Grid:
 
 
 def _row(step: TraceStep, *, verbose: bool) -> tuple[object, ...]:
-    told = (
+    cells = (
         step.number,
         step.actor,
         step.action,
@@ -178,29 +176,14 @@ def _row(step: TraceStep, *, verbose: bool) -> tuple[object, ...]:
         check_text(step),
         change_text(step, counters=verbose),
     )
-    return (*told, step.state[1], local_text(step)) if verbose else told
-
-
-def brief_grid(trace: Trace) -> Grid:
-    """A trace that fits on a screen: of each step what matters most."""
-    rows = [
-        (step.number, step.actor, step.action, shortened(_gist(step), _BRIEF_WIDTH))
-        for step in trace.steps
-    ]
-    return Grid.of("step:r actor action what", rows)
-
-
-def _gist(step: TraceStep) -> str:
-    # A committed version says what the step did; otherwise the checks, then the arguments.
-    committed = change_text(step).partition("; ")[0] if "table" in step.changes else ""
-    return committed or check_text(step) or argument_text(step) or change_text(step)
+    return (*cells, step.state[1], local_text(step)) if verbose else cells
 
 
 def comparison(message: str, fields: Mapping[str, Any]) -> list[Block]:
     """What was expected, what was found, and where."""
     rows = [
-        (_FIELDS.get(name, name), "none" if value is None else words(value))
+        (_FIELDS.get(name, name), "none" if value is None else value_text(value))
         for name, value in fields.items()
     ]
-    told: list[Block] = [Prose(f"The failed comparison: {_sentence(message)}")]
-    return [*told, Facts(tuple(rows))] if rows else told
+    blocks: list[Block] = [Paragraph(f"The failed comparison: {_sentence(message)}")]
+    return [*blocks, Fields(tuple(rows))] if rows else blocks

@@ -1,50 +1,56 @@
-"""An explicit-state model checker in plain Python; it knows nothing of tables."""
+"""An explicit-state model checker in plain Python.
 
-from twinlake.verify.checker.checking import check, explore
-from twinlake.verify.checker.follow import Followed, Planned, follow
+Here belong the language of models, the search, its reductions, properties and traces. Nothing here
+knows of tables, and nothing of twinlake is imported: models belong in ``verify.models``.
+"""
+
 from twinlake.verify.checker.model import (
-    Check,
+    ActionCheck,
+    CompareAndSwap,
     Failure,
+    InitialState,
     Model,
     ModelError,
     Next,
     Role,
-    Start,
-    Swap,
     action,
     always,
     eventually_always,
+    plain,
     sometimes,
 )
-from twinlake.verify.checker.result import Result, Violated
+from twinlake.verify.checker.model_check import check, explore
+from twinlake.verify.checker.random_walk import walk
+from twinlake.verify.checker.result import Counterexample, Result
+from twinlake.verify.checker.scheduled_run import ScheduledRun, ScheduledStep, run_schedule
 from twinlake.verify.checker.search import Progress
-from twinlake.verify.checker.space import Outcome
+from twinlake.verify.checker.state_space import Transition
 from twinlake.verify.checker.trace import Trace, TraceStep
-from twinlake.verify.checker.walk import walk
 
 __all__ = [
-    "Check",
+    "ActionCheck",
+    "CompareAndSwap",
+    "Counterexample",
     "Failure",
-    "Followed",
+    "InitialState",
     "Model",
     "ModelError",
     "Next",
-    "Outcome",
-    "Planned",
     "Progress",
     "Result",
     "Role",
-    "Start",
-    "Swap",
+    "ScheduledRun",
+    "ScheduledStep",
     "Trace",
     "TraceStep",
-    "Violated",
+    "Transition",
     "action",
     "always",
     "check",
     "eventually_always",
     "explore",
-    "follow",
+    "plain",
+    "run_schedule",
     "sometimes",
     "walk",
 ]

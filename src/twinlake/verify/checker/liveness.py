@@ -13,32 +13,32 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from twinlake.verify.checker.expand import expander
 from twinlake.verify.checker.search import holds_in
-from twinlake.verify.checker.space import Space, Widened
+from twinlake.verify.checker.state_space import LayoutWidened, StateSpace
+from twinlake.verify.checker.successors import expander
 from twinlake.verify.checker.trace import Trace, retrace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from twinlake.verify.checker.model import Model, Property
+    from twinlake.verify.checker.model import Model, ModelProperty
 
-__all__ = ["Lasting", "has_no_cycle", "lasting_on_cycles"]
+__all__ = ["FairCycle", "has_no_cycle", "violations_on_cycles"]
 
 #: ``(role, local value, growing variables it touches)``.
 Node = tuple[int, int, int]
 
 
-class Lasting(NamedTuple):
+class FairCycle(NamedTuple):
     """A property that is false again and again on a fair cycle, and a path to that cycle."""
 
-    property: Property
+    property: ModelProperty
     trace: Trace
     #: How many states the cycle may run through.
     cycle: int
 
 
-def has_no_cycle(space: Space) -> bool:
+def has_no_cycle(space: StateSpace) -> bool:
     """Whether the explored states provably form no cycle."""
     graph = _LocalGraph(space)
     done: set[Node] = set()
@@ -62,7 +62,7 @@ def has_no_cycle(space: Space) -> bool:
 class _LocalGraph:
     """Local values and the moves between them that leave all growing variables alone."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: StateSpace) -> None:
         growing = {*space.model.append_only, *space.model.only_grows}
         layout = space.layout
         self._mask = sum(
@@ -96,13 +96,15 @@ class _LocalGraph:
                     yield (role, to, other)
 
 
-def lasting_on_cycles(model: Model, properties: list[Property], limit: int) -> list[Lasting] | None:
+def violations_on_cycles(
+    model: Model, properties: list[ModelProperty], limit: int
+) -> list[FairCycle] | None:
     """Properties that fail on a fair cycle; ``None`` if there are more states than the limit."""
-    space = Space(model)
+    space = StateSpace(model)
     graph = _explore(space, limit)
     if graph is None:
         return None
-    found: list[Lasting] = []
+    found: list[FairCycle] = []
     for component in _components(graph):
         inside = set(component)
         if len(component) == 1 and component[0] not in graph[component[0]]:
@@ -118,11 +120,11 @@ def lasting_on_cycles(model: Model, properties: list[Property], limit: int) -> l
                 if one.name in wrong:
                     path = _path(space, graph, wrong[one.name])
                     trace = retrace(space, path, symmetry=False)
-                    found.append(Lasting(one, trace, len(component)))
+                    found.append(FairCycle(one, trace, len(component)))
     return found
 
 
-def _path(space: Space, graph: dict[int, tuple[int, ...]], state: int) -> list[int]:
+def _path(space: StateSpace, graph: dict[int, tuple[int, ...]], state: int) -> list[int]:
     """A shortest path to a state of the graph."""
     came: dict[int, int | None] = dict.fromkeys(space.initial())
     todo = deque(came)
@@ -138,7 +140,7 @@ def _path(space: Space, graph: dict[int, tuple[int, ...]], state: int) -> list[i
     return path[::-1]
 
 
-def _explore(space: Space, limit: int) -> dict[int, tuple[int, ...]] | None:
+def _explore(space: StateSpace, limit: int) -> dict[int, tuple[int, ...]] | None:
     while True:
         graph: dict[int, tuple[int, ...]] = {}
         todo = space.initial()
@@ -154,7 +156,7 @@ def _explore(space: Space, limit: int) -> dict[int, tuple[int, ...]] | None:
                 todo += graph[state]
                 if len(graph) > limit:
                     return None
-        except Widened:
+        except LayoutWidened:
             continue
         return graph
 
@@ -193,7 +195,7 @@ def _components(graph: dict[int, tuple[int, ...]]) -> Iterator[list[int]]:
                 low[state] = min(low[state], order[following])
 
 
-def _is_fair(space: Space, component: list[int], inside: set[int]) -> bool:
+def _is_fair(space: StateSpace, component: list[int], inside: set[int]) -> bool:
     """Weak fairness: no fair action is possible all along the cycle and never taken on it."""
     always_possible: set[tuple[int, str]] | None = None
     taken: set[tuple[int, str]] = set()
@@ -202,13 +204,13 @@ def _is_fair(space: Space, component: list[int], inside: set[int]) -> bool:
         actors = space.actor_values(state)
         possible: set[tuple[int, str]] = set()
         for index, role in enumerate(space.role_of):
-            for outcome in space.outcomes(role, actors[index], shared):
-                act = outcome.steps[0].action
+            for transition in space.transitions(role, actors[index], shared):
+                act = transition.steps[0].action
                 if not act.fair:
                     continue
                 possible.add((index, act.name))
-                after = [*actors[:index], outcome.actor, *actors[index + 1 :]]
-                if space.encode({**shared, **outcome.shared}, after) in inside:
+                after = [*actors[:index], transition.actor, *actors[index + 1 :]]
+                if space.encode({**shared, **transition.shared}, after) in inside:
                     taken.add((index, act.name))
         always_possible = possible if always_possible is None else always_possible & possible
     return not (always_possible or set()) - taken

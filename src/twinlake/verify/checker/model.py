@@ -1,7 +1,7 @@
 """How a model is written down: variables, actors, actions and properties.
 
 A model is a class. Its shared variables are named by :meth:`Model.initial`; its actors belong to
-roles, and every actor has one local value with an attribute ``state``, the place in its program.
+roles, and every actor has one local value with an attribute ``state``, its control state.
 An action is a method marked with :func:`action`: it takes the local value of the actor that
 moves (or nothing at all, if that parameter begins with an underscore) and *the shared variables
 it reads, by their names*, and yields one :class:`Next` for every
@@ -21,16 +21,16 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 __all__ = [
     "Action",
-    "Check",
+    "ActionCheck",
+    "CompareAndSwap",
     "Failure",
-    "Kind",
+    "InitialState",
     "Model",
     "ModelError",
+    "ModelProperty",
     "Next",
-    "Property",
+    "PropertyKind",
     "Role",
-    "Start",
-    "Swap",
     "action",
     "always",
     "eventually_always",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-Kind = str
+PropertyKind = str
 ALWAYS, SOMETIMES, EVENTUALLY_ALWAYS = "always", "sometimes", "eventually always"
 NOTHING: Mapping[str, Hashable] = {}
 
@@ -47,7 +47,7 @@ class ModelError(Exception):
     """The model breaks a rule of this module; the text says which one and where."""
 
 
-class Check(NamedTuple):
+class ActionCheck(NamedTuple):
     """One check that a step ran, with its outcome: what a trace shows of a validation."""
 
     name: str
@@ -61,7 +61,7 @@ class Next(NamedTuple):
     actor: Any
     shared: Mapping[str, Hashable] = NOTHING
     arguments: Mapping[str, Any] = NOTHING
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ActionCheck, ...] = ()
 
 
 class Failure(NamedTuple):
@@ -71,7 +71,7 @@ class Failure(NamedTuple):
     fields: Mapping[str, Any] = NOTHING
 
 
-class Start(NamedTuple):
+class InitialState(NamedTuple):
     """An initial state: shared variables by name, and one local value an actor, role by role."""
 
     shared: Mapping[str, Hashable]
@@ -87,7 +87,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swap:
+class CompareAndSwap:
     """A compare-and-swap: the action runs only while nobody has appended to ``variable``.
 
     ``base`` names the attribute of the local value that holds the index of the last element the
@@ -110,7 +110,7 @@ class Action:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     frozen: Mapping[str, str]
-    swap: Swap | None
+    swap: CompareAndSwap | None
     fair: bool
     #: Whether it does not look at the local value: its parameter begins with an underscore.
     is_blind: bool
@@ -128,11 +128,11 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
+class ModelProperty:
     """A property as declared; ``reads`` may hold ``actor`` (each one) or ``actors`` (all)."""
 
     name: str
-    kind: Kind
+    kind: PropertyKind
     reads: tuple[str, ...]
     holds: Callable[..., Any] = field(repr=False)
 
@@ -153,7 +153,7 @@ class _ActionMark:
     at: tuple[str, ...]
     writes: tuple[str, ...]
     frozen: Mapping[str, str]
-    swap: Swap | None
+    swap: CompareAndSwap | None
     fair: bool
     name: str | None
 
@@ -163,12 +163,12 @@ def action(
     at: str | Iterable[str],
     writes: Iterable[str] = (),
     frozen: Mapping[str, str] = NOTHING,  # type: ignore[assignment]
-    swap: Swap | None = None,
+    swap: CompareAndSwap | None = None,
     fair: bool = True,
     role: str | None = None,
     name: str | None = None,
 ) -> Callable[[F], F]:
-    """Mark a method as an action of the actors that are ``at`` one of these places.
+    """Mark a method as an action of the actors that are ``at`` one of these control states.
 
     Args:
         at: the values of the local attribute ``state`` in which the action may run.
@@ -177,12 +177,12 @@ def action(
             the local attribute that holds the last index it may see; it is handed only that part.
         swap: makes it a compare-and-swap.
         fair: whether the action is weakly fair.
-        role: the role whose actors take it; the first one unless told.
-        name: what a trace calls it; the method's name in camel case unless told.
+        role: the role whose actors take it; the first one by default.
+        name: what a trace calls it; by default the method's name in camel case.
     """
-    places = (at,) if isinstance(at, str) else tuple(at)
+    states = (at,) if isinstance(at, str) else tuple(at)
     mark = _ActionMark(
-        role=role, at=places, writes=tuple(writes), frozen=frozen, swap=swap, fair=fair, name=name
+        role=role, at=states, writes=tuple(writes), frozen=frozen, swap=swap, fair=fair, name=name
     )
 
     def decorate(method: F) -> F:
@@ -192,7 +192,7 @@ def action(
     return decorate
 
 
-def _property(kind: Kind) -> Callable[[F], F]:
+def _property(kind: PropertyKind) -> Callable[[F], F]:
     def decorate(method: F) -> F:
         method.__verify_property__ = kind  # type: ignore[attr-defined]
         return method
@@ -230,7 +230,7 @@ class Model:
         """The roles, in the order of the actors in a state."""
         raise NotImplementedError
 
-    def initial(self) -> Iterable[Start]:
+    def initial(self) -> Iterable[InitialState]:
         """The initial states."""
         raise NotImplementedError
 
@@ -259,10 +259,10 @@ class Model:
         first = self.roles[0].name
         return tuple(_declared(self, name, mark, first) for name, mark in _marks(self, "action"))
 
-    def properties(self) -> tuple[Property, ...]:
+    def properties(self) -> tuple[ModelProperty, ...]:
         """Every method marked as a property, in the order of their definition."""
         return tuple(
-            Property(
+            ModelProperty(
                 name=camel(name),
                 kind=kind,
                 reads=tuple(inspect.signature(getattr(self, name)).parameters),

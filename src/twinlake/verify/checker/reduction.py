@@ -2,9 +2,9 @@
 
 Two rules fuse steps so that the states between them are neither stored nor expanded.
 
-*Private steps.* If every action at a place reads no variable that can still change and writes
-none, nobody can interfere with the actor there nor see what it does. Its steps commute with all
-steps of others, so they can be taken at once: they are run to the end with the step before them.
+*Private steps.* If every action of a control state reads no variable that can still change and
+writes none, nobody can interfere with the actor there nor see what it does. Its steps commute with
+all steps of others, so they can be taken at once: they run to the end with the step before them.
 
 *Steps that prepare a compare-and-swap.* If a step writes nothing, reads only the variable that
 the swap compares, and a lost swap leads back exactly to where the step began, then it can be
@@ -21,27 +21,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.verify.checker.space import Micro, Outcome, Space
+from twinlake.verify.checker.state_space import ActionStep, StateSpace, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
     from twinlake.verify.checker.model import Action
 
-__all__ = ["ReducedSpace"]
+__all__ = ["ReducedStateSpace"]
 
 
-class ReducedSpace(Space):
+class ReducedStateSpace(StateSpace):
     """A space whose moves are fused by the rules of this module."""
 
     # A fused move goes on into steps that may see what was appended.
     shares_moves = False
 
-    def _touched(self, role: int, place: str) -> tuple[int, ...]:
-        # A fused move goes through several places: what any of them needs matters at its start.
-        found = self._reads[role].get(place)
+    def _touched_variables(self, role: int, control: str) -> tuple[int, ...]:
+        # A fused move passes several control states: what any of them needs matters at its start.
+        found = self._reads[role].get(control)
         if found is None:
-            own = set(super()._touched(role, place))
+            own = set(super()._touched_variables(role, control))
             if not self.sees_actors:
                 names = {
                     name
@@ -50,57 +50,59 @@ class ReducedSpace(Space):
                     for name in (*act.reads, *act.writes)
                 }
                 own |= {index for index, name in enumerate(self.variables) if name in names}
-            found = self._reads[role][place] = tuple(sorted(own))
+            found = self._reads[role][control] = tuple(sorted(own))
         return found
 
-    def is_private(self, role: int, place: str) -> bool:
-        """Whether nobody can interfere with an actor at this place, nor see its steps."""
-        acts = self.actions_at(role, place)
+    def is_private(self, role: int, control: str) -> bool:
+        """Whether nobody can interfere with an actor in this control state, nor see its steps."""
+        acts = self.actions_at(role, control)
         return not self.sees_actors and bool(acts) and all(act.is_local for act in acts)
 
-    def outcomes(self, role: int, local: Any, shared: Mapping[str, Hashable]) -> Iterator[Outcome]:
+    def transitions(
+        self, role: int, local: Any, shared: Mapping[str, Hashable]
+    ) -> Iterator[Transition]:
         """The moves of an actor, each run on through the steps that fuse with it."""
         for step in self.steps(role, local, shared):
             swapped = self._swap_after(role, step)
             if swapped is None:
-                first = Outcome((step,), step.next.shared, step.next.actor)
+                first = Transition((step,), step.next.shared, step.next.actor)
                 yield from self._settled(role, first, shared)
             else:
-                for outcome in swapped:
-                    yield from self._settled(role, outcome, shared)
+                for transition in swapped:
+                    yield from self._settled(role, transition, shared)
 
     def _settled(
-        self, role: int, outcome: Outcome, shared: Mapping[str, Hashable]
-    ) -> Iterator[Outcome]:
+        self, role: int, transition: Transition, shared: Mapping[str, Hashable]
+    ) -> Iterator[Transition]:
         """An outcome continued through the private steps that follow it."""
-        local = outcome.actor
-        passed = any(step.actor == local for step in outcome.steps)
-        if passed or not self.is_private(role, local.state) or self.judge.fails_alone(local):
-            yield outcome
+        local = transition.actor
+        passed = any(step.actor == local for step in transition.steps)
+        if passed or not self.is_private(role, local.state) or self.evaluator.fails_alone(local):
+            yield transition
             return
-        now = {**shared, **outcome.shared}
+        now = {**shared, **transition.shared}
         stuck = True
         for step in self.steps(role, local, now):
             stuck = False
-            longer = Outcome((*outcome.steps, step), outcome.shared, step.next.actor)
+            longer = Transition((*transition.steps, step), transition.shared, step.next.actor)
             yield from self._settled(role, longer, shared)
         if stuck:
-            yield outcome
+            yield transition
 
-    def _swap_after(self, role: int, step: Micro) -> list[Outcome] | None:
+    def _swap_after(self, role: int, step: ActionStep) -> list[Transition] | None:
         """The step fused with the compare-and-swap it prepares, if the rule allows it."""
         ready = step.next.actor
         acts = self.actions_at(role, ready.state)
         if self.sees_actors or step.next.shared or len(acts) != 1 or acts[0].swap is None:
             return None
-        if not self._prepares(step, acts[0]) or self.judge.fails_alone(ready):
+        if not self._prepares(step, acts[0]) or self.evaluator.fails_alone(ready):
             return None
         return [
-            Outcome((step, swapped), swapped.next.shared, swapped.next.actor)
+            Transition((step, swapped), swapped.next.shared, swapped.next.actor)
             for swapped in self.steps(role, ready, step.shared)
         ]
 
-    def _prepares(self, step: Micro, act: Action) -> bool:
+    def _prepares(self, step: ActionStep, act: Action) -> bool:
         swap = act.swap
         if swap is None or not step.action.live_reads <= {swap.variable}:
             return False

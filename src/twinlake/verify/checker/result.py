@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from twinlake.verify.checker.trace import Trace
 
-__all__ = ["Result", "Violated"]
+__all__ = ["Counterexample", "Result"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violated:
+class Counterexample:
     """A property that does not hold, with the shortest path to where it fails."""
 
     property: str
@@ -51,7 +51,7 @@ class Result:
     depth: int
     complete: bool
     verdicts: Mapping[str, str]
-    violations: tuple[Violated, ...]
+    violations: tuple[Counterexample, ...]
     violating_states: int
     #: How many states no step leads out of.
     ends: int
@@ -59,7 +59,7 @@ class Result:
     actions: Mapping[str, int]
     options: Mapping[str, Any]
     cpu_seconds: float
-    #: Growth of the process while searching, where the system tells it.
+    #: Growth of the process while searching, where the system reports it.
     memory_bytes: int | None
     #: How many states a wanted kind of move reached first, if one was asked for.
     tally: int | None = None

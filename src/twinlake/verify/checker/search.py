@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from twinlake.verify.checker.expand import expander, representative
-from twinlake.verify.checker.model import EVENTUALLY_ALWAYS, Property
-from twinlake.verify.checker.space import Bad, Space, Widened
+from twinlake.verify.checker.model import EVENTUALLY_ALWAYS, ModelProperty
+from twinlake.verify.checker.state_space import FailingValues, LayoutWidened, StateSpace, Transition
+from twinlake.verify.checker.successors import expander, representative
 
-__all__ = ["Explored", "Progress", "Search", "Violation"]
+__all__ = ["Progress", "Search", "SearchResult", "ViolatingState", "count_first_reached"]
 
 #: How many states are expanded between two looks at the set of seen ones.
 BATCH = 65_536
@@ -42,10 +42,10 @@ class Progress(NamedTuple):
         )
 
 
-class Violation(NamedTuple):
+class ViolatingState(NamedTuple):
     """A state in which a property fails."""
 
-    property: Property
+    property: ModelProperty
     message: str
     fields: dict[str, object]
     state: int
@@ -53,14 +53,14 @@ class Violation(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Explored:
+class SearchResult:
     """What a search found; ``levels`` hold packed states of the space's present layout."""
 
     levels: list[Level] = field(default_factory=list)
     states: int = 0
     generated: int = 0
     complete: bool = False
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[ViolatingState] = field(default_factory=list)
     violating_states: int = 0
     ends: int = 0
 
@@ -69,16 +69,16 @@ class Explored:
 class Search:
     """One search: what to explore and when to stop."""
 
-    space: Space
+    space: StateSpace
     symmetry: bool
     stop_at_first: bool = True
     max_states: int | None = None
     on_progress: Callable[[Progress], None] | None = None
-    found: Explored = field(default_factory=Explored)
+    found: SearchResult = field(default_factory=SearchResult)
     _seen: set[int] = field(default_factory=set)
     _started: float = 0.0
 
-    def run(self) -> Explored:
+    def run(self) -> SearchResult:
         """Explore to the end, to the first violation, or to the limit."""
         self._started = time.perf_counter()
         fresh: Level = self._first()
@@ -98,17 +98,17 @@ class Search:
                     representative(self.space, state, symmetry=self.symmetry)
                     for state in self.space.initial()
                 ]
-            except Widened:
+            except LayoutWidened:
                 continue
             return list(dict.fromkeys(first))
 
     def _close_level(self, fresh: Level) -> bool:
-        """Judge a level and keep it; returns whether to go on."""
+        """Evaluate a level and keep it; returns whether to go on."""
         found = self.found
         before, index = found.states, len(found.levels)
         found.levels.append(pack_level(fresh))
         found.states += len(fresh)
-        at = self._judge(fresh, index)
+        at = self._evaluate_level(fresh, index)
         if at is not None and self.stop_at_first:
             found.states = before + at + 1
             return False
@@ -124,7 +124,7 @@ class Search:
             fresh: list[int] = []
             try:
                 self._expand(self.found.levels[-1], fresh)
-            except Widened as widened:
+            except LayoutWidened as widened:
                 self._seen.difference_update(fresh)
                 self._translate(widened)
             else:
@@ -145,9 +145,9 @@ class Search:
             fresh += new
         self.found.generated += generated
         self.found.ends += len(ends)
-        self._judge_ends(ends)
+        self._evaluate_ends(ends)
 
-    def _translate(self, widened: Widened) -> None:
+    def _translate(self, widened: LayoutWidened) -> None:
         self._seen = set(widened.translate(self._seen))
         levels = self.found.levels
         levels[:] = [pack_level(list(widened.translate(level))) for level in levels]
@@ -156,22 +156,23 @@ class Search:
             for one in self.found.violations
         ]
 
-    def _judge(self, level: Level, index: int) -> int | None:
+    def _evaluate_level(self, level: Level, index: int) -> int | None:
         """Report what fails in a level; returns where in it the first failure is."""
         space = self.space
-        space.judge.level(level)
-        failing: list[tuple[int, Bad]] = []
-        if space.bad:
+        space.evaluator.evaluate_level(level)
+        failing: list[tuple[int, FailingValues]] = []
+        if space.failing_values:
             failing += matches(space, level)
-        if space.judge.of_states:
+        if space.evaluator.of_states:
             for at, state in enumerate(level):
-                failing += [(at, bad) for bad in space.judge.state(state)]
+                failing += [(at, one) for one in space.evaluator.evaluate_state(state)]
         self.found.violating_states += len({at for at, _ in failing})
-        for at, bad in sorted(failing, key=lambda one: one[0]):
-            self._report(bad, level[at], index)
+        for at, (broken, failure, *_) in sorted(failing, key=lambda one: one[0]):
+            fields = dict(failure.fields)
+            self._add(ViolatingState(broken, failure.message, fields, level[at], index))
         return min((at for at, _ in failing), default=None)
 
-    def _judge_ends(self, ends: list[int]) -> None:
+    def _evaluate_ends(self, ends: list[int]) -> None:
         """A run that has ended must satisfy what it should satisfy for good."""
         lasting = [one for one in self.space.properties if one.kind == EVENTUALLY_ALWAYS]
         if not lasting:
@@ -181,13 +182,9 @@ class Search:
                 if not holds_in(self.space, one, state):
                     message = f"{one.name} is false where the run ends"
                     index = len(self.found.levels) - 1
-                    self._add(Violation(one, message, {}, state, index))
+                    self._add(ViolatingState(one, message, {}, state, index))
 
-    def _report(self, bad: Bad, state: int, index: int) -> None:
-        fields = dict(bad.failure.fields)
-        self._add(Violation(bad.property, bad.failure.message, fields, state, index))
-
-    def _add(self, violation: Violation) -> None:
+    def _add(self, violation: ViolatingState) -> None:
         # One example a property is enough: the first found is among the shortest.
         if all(one.property.name != violation.property.name for one in self.found.violations):
             self.found.violations.append(violation)
@@ -203,25 +200,25 @@ def pack_level(states: Level) -> Level:
         return list(states)
 
 
-def matches(space: Space, level: Level) -> Iterator[tuple[int, Bad]]:
-    """Where in a level a property fails that was judged beforehand, and which."""
+def matches(space: StateSpace, level: Level) -> Iterator[tuple[int, FailingValues]]:
+    """Where in a level a property fails that was evaluated beforehand, and which."""
     layout = space.layout
-    groups: dict[tuple[str, int], dict[int, Bad]] = {}
-    for bad in space.bad:
+    groups: dict[tuple[str, int], dict[int, FailingValues]] = {}
+    for values in space.failing_values:
         mask = key = 0
-        for name, number in bad.shared.items():
+        for name, number in values.shared.items():
             index = space.variables.index(name)
             mask |= layout.shared_masks[index] << layout.shared_shifts[index]
             key |= number << layout.shared_shifts[index]
-        if bad.role < 0:
-            groups.setdefault((bad.property.name, mask), {})[key] = bad
+        if values.role < 0:
+            groups.setdefault((values.property.name, mask), {})[key] = values
             continue
         for position, role in enumerate(space.role_of):
-            if role == bad.role:
+            if role == values.role:
                 shift = layout.actor_shifts[position]
                 mask = layout.actor_masks[position] << shift
-                group = groups.setdefault((bad.property.name, mask), {})
-                group[bad.actor << shift] = bad
+                group = groups.setdefault((values.property.name, mask), {})
+                group[values.actor << shift] = values
     for (_, mask), keys in groups.items():
         for at, state in enumerate(level):
             found = keys.get(state & mask)
@@ -229,8 +226,46 @@ def matches(space: Space, level: Level) -> Iterator[tuple[int, Bad]]:
                 yield at, found
 
 
-def holds_in(space: Space, one: Property, state: int) -> bool:
+def holds_in(space: StateSpace, one: ModelProperty, state: int) -> bool:
     """Whether a property of whole states is the case in one state."""
     shared = space.shared_values(state)
     actors = space.actor_values(state)
     return bool(one.holds(*[actors if name == "actors" else shared[name] for name in one.reads]))
+
+
+def count_first_reached(
+    space: StateSpace, found: SearchResult, wanted: Callable[[Transition], bool], *, symmetry: bool
+) -> int:
+    """How many states the search first came to by a move of the wanted kind.
+
+    The search's own order decides which move came first: level by level, and within a level in
+    the order in which the model yields. Only the states that the search counted are counted.
+    """
+    layout = space.layout
+    flags: dict[tuple[int, int], tuple[bool, ...]] = {}
+    seen = set(found.levels[0])
+    count = 0
+    for level in found.levels[:-1]:
+        for state in level:
+            for position, role in enumerate(space.role_of):
+                shift = layout.actor_shifts[position]
+                local = (state >> shift) & layout.actor_masks[position]
+                key = (state & space.masks[role][local]) | local
+                moves = space.memo[role].get(key) or ()
+                if not moves:
+                    continue
+                flagged = flags.get((role, key))
+                if flagged is None:
+                    shared = space.shared_values(state)
+                    value = space.actors[role].values[local]
+                    transitions = space.transitions(role, value, shared)
+                    flagged = flags[role, key] = tuple(wanted(one) for one in transitions)
+                for (change, to), flag in zip(moves, flagged, strict=True):
+                    after = state + change + ((to - local) << shift)
+                    after = representative(space, after, symmetry=symmetry)
+                    if after not in seen:
+                        seen.add(after)
+                        count += flag
+                        if len(seen) == found.states:
+                            return count
+    return count

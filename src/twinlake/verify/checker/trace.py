@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from twinlake.verify.checker.expand import expander, representative
-from twinlake.verify.checker.model import Check, plain
+from twinlake.verify.checker.model import ActionCheck, plain
+from twinlake.verify.checker.successors import expander, representative
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-    from twinlake.verify.checker.space import Micro, Outcome, Space
+    from twinlake.verify.checker.state_space import ActionStep, StateSpace, Transition
 
-__all__ = ["Trace", "TraceStep", "path_to", "retrace", "told"]
+__all__ = ["Trace", "TraceStep", "path_to", "retrace", "trace_steps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class TraceStep:
     actor: str
     action: str
     arguments: Mapping[str, Any]
-    checks: tuple[Check, ...]
-    #: The actor's place before and after.
+    checks: tuple[ActionCheck, ...]
+    #: The actor's control state before and after.
     state: tuple[str, str]
     #: Changed shared variables, each as the model shows it.
     changes: Mapping[str, Any]
@@ -76,7 +76,7 @@ class Trace:
 
 
 def path_to(
-    space: Space, levels: Sequence[Sequence[int]], state: int, level: int, *, symmetry: bool
+    space: StateSpace, levels: Sequence[Sequence[int]], state: int, level: int, *, symmetry: bool
 ) -> list[int]:
     """The states of a shortest path to a state of this level."""
     path = [state]
@@ -91,7 +91,7 @@ def path_to(
     return path[::-1]
 
 
-def retrace(space: Space, path: Sequence[int], *, symmetry: bool) -> Trace:
+def retrace(space: StateSpace, path: Sequence[int], *, symmetry: bool) -> Trace:
     """Run a path of packed states forward on values."""
     start = next(
         start
@@ -102,10 +102,10 @@ def retrace(space: Space, path: Sequence[int], *, symmetry: bool) -> Trace:
     actors = list(start.actors)
     steps: list[TraceStep] = []
     for move, wanted in enumerate(path[1:], 1):
-        index, outcome = _matching(space, shared, actors, wanted, symmetry=symmetry)
-        steps += told(space, index, outcome, shared, move, len(steps))
-        shared |= outcome.shared
-        actors[index] = outcome.actor
+        index, transition = _matching(space, shared, actors, wanted, symmetry=symmetry)
+        steps += trace_steps(space, index, transition, shared, move, len(steps))
+        shared |= transition.shared
+        actors[index] = transition.actor
     return Trace(steps=_renumbered(steps), shared=shared, actors=tuple(actors))
 
 
@@ -122,33 +122,33 @@ def _renumbered(steps: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
 
 
 def _number(
-    space: Space, shared: Mapping[str, Hashable], actors: Sequence[Any], *, symmetry: bool
+    space: StateSpace, shared: Mapping[str, Hashable], actors: Sequence[Any], *, symmetry: bool
 ) -> int:
     state = space.encode(shared, actors)
     return representative(space, state, symmetry=symmetry)
 
 
 def _matching(
-    space: Space,
+    space: StateSpace,
     shared: dict[str, Hashable],
     actors: list[Any],
     wanted: int,
     *,
     symmetry: bool,
-) -> tuple[int, Outcome]:
+) -> tuple[int, Transition]:
     for index, role in enumerate(space.role_of):
-        for outcome in space.outcomes(role, actors[index], shared):
-            after = [*actors[:index], outcome.actor, *actors[index + 1 :]]
-            number = _number(space, {**shared, **outcome.shared}, after, symmetry=symmetry)
+        for transition in space.transitions(role, actors[index], shared):
+            after = [*actors[:index], transition.actor, *actors[index + 1 :]]
+            number = _number(space, {**shared, **transition.shared}, after, symmetry=symmetry)
             if number == wanted:
-                return index, outcome
+                return index, transition
     raise AssertionError("a path of the search cannot be run: the model is not deterministic")
 
 
-def told(
-    space: Space,
+def trace_steps(
+    space: StateSpace,
     index: int,
-    outcome: Outcome,
+    transition: Transition,
     shared: Mapping[str, Hashable],
     move: int,
     before: int,
@@ -158,27 +158,27 @@ def told(
     position = index - space.role_of.index(role)
     name = f"{space.roles[role].name.lower()}-{position}"
     now = dict(shared)
-    for number, micro in enumerate(outcome.steps, before + 1):
+    for number, step in enumerate(transition.steps, before + 1):
         yield TraceStep(
             number=number,
             actor=name,
-            action=micro.action.name,
-            arguments=micro.next.arguments,
-            checks=micro.next.checks,
-            state=(micro.actor.state, micro.next.actor.state),
+            action=step.action.name,
+            arguments=step.next.arguments,
+            checks=step.next.checks,
+            state=(step.actor.state, step.next.actor.state),
             changes={
                 variable: space.model.show_change(variable, now[variable], value)
-                for variable, value in micro.next.shared.items()
+                for variable, value in step.next.shared.items()
                 if now[variable] != value
             },
-            actor_changes=_changed_fields(micro),
+            actor_changes=_changed_fields(step),
             move=move,
         )
-        now |= micro.next.shared
+        now |= step.next.shared
 
 
-def _changed_fields(micro: Micro) -> dict[str, Any]:
-    before, after = micro.actor, micro.next.actor
+def _changed_fields(step: ActionStep) -> dict[str, Any]:
+    before, after = step.actor, step.next.actor
     names = getattr(after, "_fields", ())
     return {
         name: {"from": getattr(before, name, None), "to": getattr(after, name)}

@@ -1,10 +1,14 @@
-"""The shipped commit path under every interleaving of its storage calls, with faults."""
+"""The shipped commit path under every interleaving of its storage calls, with faults.
 
-from twinlake.verify.code.calls import FAULTS, FaultName, Placed
-from twinlake.verify.code.counterexamples import ModelReplay, model_replays
-from twinlake.verify.code.exploring import Exploration, explore, replay, sample, shrink, sweep
-from twinlake.verify.code.schedules import Schedule, parse_schedule
-from twinlake.verify.code.telling import Replay, Violation
+Here belong workloads, the actors and the store that hold real code at each storage call, the
+reduction of schedules, and the properties of a run. Abstract models belong in ``verify.models``.
+"""
+
+from twinlake.verify.code.exploration import Exploration, explore, replay, sample, shrink, sweep
+from twinlake.verify.code.model_replay import ModelReplay, model_replays
+from twinlake.verify.code.run_trace import Replay, RunViolation
+from twinlake.verify.code.schedule import Schedule, parse_schedule
+from twinlake.verify.code.storage_call import FAULTS, FaultName, PlacedFault
 from twinlake.verify.code.workload import Workload
 from twinlake.verify.code.workloads import GROUPS, WORKLOADS, find_workload
 
@@ -15,10 +19,10 @@ __all__ = [
     "Exploration",
     "FaultName",
     "ModelReplay",
-    "Placed",
+    "PlacedFault",
     "Replay",
+    "RunViolation",
     "Schedule",
-    "Violation",
     "Workload",
     "explore",
     "find_workload",

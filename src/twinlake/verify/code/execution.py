@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import AlreadyCommitted
 from twinlake.errors import Code, CommitUnknown, ConflictError, StorageError, TwinlakeError
 from twinlake.log import CACHE
 from twinlake.storage import Committed, Conflict, SimulatedCrash, Unknown
-from twinlake.verify.code.actors import Actor, ActorStore, HandOver, hush_actors
-from twinlake.verify.code.calls import Call, FaultName, Footprint, Placed, footprint
+from twinlake.verify.code.actor_thread import (
+    ActorStore,
+    ActorThread,
+    SharedObjects,
+    silence_actor_logs,
+)
+from twinlake.verify.code.storage_call import (
+    FaultName,
+    Footprint,
+    PlacedFault,
+    StorageCall,
+    footprint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from twinlake.storage import MemoryStore, ObjectMeta
-    from twinlake.verify.code.actors import ActorClock
-    from twinlake.verify.code.bench import Bench
+    from twinlake.verify.code.actor_thread import ActorClock
+    from twinlake.verify.code.row_engine import RowEngine
     from twinlake.verify.code.workload import Workload
 
-__all__ = ["Event", "Execution", "Reply"]
+__all__ = ["Event", "Execution", "Reply", "RunFailure"]
 
 _COMMITS: Final = "_delta_log/"
 
@@ -33,7 +44,7 @@ class Event:
     actor: int
     number: int
     """Which call of the actor it was, from 1."""
-    call: Call
+    call: StorageCall
     fault: FaultName | None
     footprint: Footprint
     result: str
@@ -47,7 +58,7 @@ class Event:
         return self.before != self.after
 
     @property
-    def shows(self) -> bool:
+    def is_visible(self) -> bool:
         """Whether a reader could notice: a new data file is not known to anybody yet."""
         is_metadata = self.call.key.startswith(("_delta_log/", "_iceberg/"))
         return self.changed and (is_metadata or self.before is not None)
@@ -55,7 +66,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How an actor's statement ended, as its caller was told."""
+    """How an actor's statement ended, as its caller sees it."""
 
     kind: str
     """committed, already, nothing, done, refused, failed, unknown, crashed, running or broken."""
@@ -63,20 +74,29 @@ class Reply:
     text: str = ""
 
     def __str__(self) -> str:
-        told = self.kind if self.version is None else f"{self.kind} {self.version}"
-        return f"{told} ({self.text})" if self.text else told
+        text = self.kind if self.version is None else f"{self.kind} {self.version}"
+        return f"{text} ({self.text})" if self.text else text
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailure:
+    """A property that does not hold: a sentence, and the compared values by name."""
+
+    property: str
+    message: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Execution:
     """A run in progress; a context manager, as it holds threads."""
 
-    def __init__(self, workload: Workload, faults: Iterable[Placed] = ()) -> None:
+    def __init__(self, workload: Workload, faults: Iterable[PlacedFault] = ()) -> None:
         self.workload = workload
         memory, clock = workload.table()
-        self._shared = HandOver(memory, clock)
+        self._shared = SharedObjects(memory, clock)
         self._faults = {(one.actor, one.call): one.fault for one in faults}
-        self.benches: list[Bench] = []
-        self.actors: list[Actor] = []
+        self.engines: list[RowEngine] = []
+        self.actors: list[ActorThread] = []
         self.events: list[Event] = []
         self.bodies: dict[str, bytes] = dict(self._shared.at_start.snapshot())
         """Every object there ever was, as it was first written."""
@@ -84,9 +104,9 @@ class Execution:
         """The call that changed a commit after it was written, if one did."""
         self.floor = 0
         """Versions before this one may have been cleaned up."""
-        self.print = 0
+        self.fingerprint = 0
         """A fingerprint of the objects and of all there ever were."""
-        self.log_print = 0
+        self.log_fingerprint = 0
         """A fingerprint of the log alone."""
         self._seen = [0] * len(workload.actors)
         self._listed: dict[int, Any] = {}
@@ -95,15 +115,15 @@ class Execution:
 
     def _place(self, number: int, clock: ActorClock) -> None:
         workload = self.workload
-        bench = workload.bench(number, clock)
+        engine = workload.engine(number, clock)
         name, statement = workload.actors[number]
-        actor = Actor(name, workload.now(number), lambda: statement.run(bench))
-        bench.store = ActorStore(actor, self._shared)
-        self.benches.append(bench)
+        actor = ActorThread(name, workload.now(number), lambda: statement.run(engine))
+        engine.store = ActorStore(actor, self._shared)
+        self.engines.append(engine)
         self.actors.append(actor)
 
     def __enter__(self) -> Execution:
-        hush_actors()
+        silence_actor_logs()
         CACHE.forget(self._shared.memory.url)
         for actor in self.actors:
             self._shared.clock.now = actor.now
@@ -126,10 +146,10 @@ class Execution:
 
     @property
     def state(self) -> tuple[int, ...]:
-        """What tells this state from others: the objects, and what each actor has seen."""
-        return (self.print, *self._seen)
+        """What identifies this state: the objects, and what each actor has seen."""
+        return (self.fingerprint, *self._seen)
 
-    def pending(self, number: int) -> tuple[Call, FaultName | None]:
+    def pending(self, number: int) -> tuple[StorageCall, FaultName | None]:
         """The call an actor is about to make, and the fault that waits for it."""
         actor = self.actors[number]
         if actor.pending is None:
@@ -140,13 +160,13 @@ class Execution:
         """What the pending call of an actor touches."""
         return footprint(*self.pending(number))
 
-    def _fault(self, actor: Actor, number: int, call: Call) -> FaultName | None:
+    def _fault(self, actor: ActorThread, number: int, call: StorageCall) -> FaultName | None:
         fault = self._faults.get((number, actor.calls + 1))
         return fault if fault is not None and fault.applies_to(call.operation) else None
 
-    def place(self, number: int, fault: FaultName) -> Placed:
+    def place(self, number: int, fault: FaultName) -> PlacedFault:
         """Let the pending call of an actor meet a fault."""
-        placed = Placed(number, self.actors[number].calls + 1, fault)
+        placed = PlacedFault(number, self.actors[number].calls + 1, fault)
         self._faults[placed.actor, placed.call] = fault
         return placed
 
@@ -168,7 +188,7 @@ class Execution:
             call=call,
             fault=fault,
             footprint=footprint(call, fault),
-            result=_told(call, actor.result),
+            result=_result_text(call, actor.result),
             before=before if before != after else None,
             after=after if before != after else None,
         )
@@ -189,25 +209,25 @@ class Execution:
         copy.set_faults(())
         return copy
 
-    def _note(self, event: Event, actor: Actor) -> None:
+    def _note(self, event: Event, actor: ActorThread) -> None:
         key = event.call.key
         if event.call.operation == "list_from" and key == "_delta_log" and not event.call.after:
             self._listed[event.actor] = actor.result
         if event.call.operation == "delete" and is_commit(key):
-            # Whoever cleans up stands on the newest checkpoint that it saw.
+            # A cleanup keeps the newest checkpoint that it listed.
             self.floor = max(self.floor, _newest_checkpoint(self._listed.get(event.actor, ())))
         self._seen[event.actor] = hash((self._seen[event.actor], event.call, _seen(actor.result)))
         if not event.changed:
             return
         turned = hash((key, event.before)) ^ hash((key, event.after))
-        self.print ^= turned
+        self.fingerprint ^= turned
         if key.startswith(_COMMITS):
-            self.log_print ^= turned
+            self.log_fingerprint ^= turned
         if event.after is None:
             return
         if key not in self.bodies:
             self.bodies[key] = event.after
-            self.print ^= hash((key, event.after, "first"))
+            self.fingerprint ^= hash((key, event.after, "first"))
         elif is_commit(key) and self.bodies[key] != event.after:
             self.replaced = self.replaced or event
 
@@ -218,7 +238,7 @@ class Execution:
             return Reply("running")
         error = actor.error
         match error:
-            case None if self.benches[number].effect is None:
+            case None if self.engines[number].effect is None:
                 return Reply("done")
             case None if actor.reply is None:
                 return Reply("nothing")
@@ -259,7 +279,7 @@ def _seen(result: Any) -> int:
     return hash(result)
 
 
-def _told(call: Call, result: Any) -> str:
+def _result_text(call: StorageCall, result: Any) -> str:
     match result:
         case None:
             return "not there" if call.operation == "head" else "ok"

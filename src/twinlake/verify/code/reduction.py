@@ -2,7 +2,7 @@
 
 Two runs that differ only in the order of independent calls are one run. After a run every race in
 it (two dependent calls of different actors that nothing in between orders) is turned round once,
-at the place where the first of the two was made; a sleep set keeps what was explored from being
+at the call where the first of the two was made; a sleep set keeps what was explored from being
 run again in another order (Abdulla, Aronsson, Jonsson, Sagonas: Optimal Dynamic Partial Order
 Reduction). Nothing here knows what a call is but by its footprint.
 """
@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from twinlake.verify.code.calls import Footprint, are_dependent
+from twinlake.verify.code.storage_call import Footprint, are_dependent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Choice", "Path"]
+__all__ = ["Choice", "SearchPath"]
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Choice:
     """Actors that have to be tried from here."""
 
 
-class Path:
+class SearchPath:
     """The path of choices that the depth-first search is on."""
 
     def __init__(self, *, reduce: bool = True) -> None:
@@ -144,7 +144,4 @@ class Path:
         return choice.enabled[choice.taken]
 
     def _last(self, depth: int, actor: int) -> int | None:
-        return next(
-            (n for n in range(depth - 1, -1, -1) if self.choices[n].taken == actor),
-            None,
-        )
+        return next((n for n in range(depth - 1, -1, -1) if self.choices[n].taken == actor), None)

@@ -1,7 +1,7 @@
-"""What actors do: statements that change rows, and the upkeep that must not.
+"""Statements that change rows.
 
 A statement has two sides. ``run`` drives the shipped code on a bench; ``apply`` says in one line
-what the statement means, for the history that judges the run.
+what the statement means, for the history that evaluates the run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from twinlake.commit import Operation, OperationName, ReadSet
 from twinlake.commit.plans import (
     MergeClause,
     Outcome,
+    TableRules,
     Then,
     When,
     plan_delete,
@@ -22,13 +23,18 @@ from twinlake.commit.plans import (
     plan_optimize,
     plan_update,
 )
-from twinlake.verify.code.bench import Effect, Row, Rows, rules_of
+from twinlake.schema import parse_schema
+from twinlake.schema.predicates import parse_predicate
+from twinlake.verify.code.row_engine import Row, RowEffect, Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from twinlake.actions import AddFile
+    from twinlake.commit.plans import RowPlan
     from twinlake.log import Snapshot
     from twinlake.schema.predicates import Expr
-    from twinlake.verify.code.bench import Bench, Told
+    from twinlake.verify.code.row_engine import RowEngine, StatementResult
 
 __all__ = ["Append", "Delete", "Merge", "Optimize", "Statement", "Update"]
 
@@ -41,7 +47,7 @@ class Statement(Protocol):
         """What it is called in reports."""
         ...
 
-    def run(self, bench: Bench) -> Told:
+    def run(self, engine: RowEngine) -> StatementResult:
         """Do it, and say what it came to."""
         ...
 
@@ -58,11 +64,11 @@ class Append:
     application: str = ""
     name: str = "append"
 
-    def run(self, bench: Bench) -> Told:
+    def run(self, engine: RowEngine) -> StatementResult:
         """Write one file a partition and commit it blindly."""
-        snapshot = bench.load()
-        files = bench.write_by_partition(snapshot, self.rows)
-        bench.effect = Effect(read_version=snapshot.version, added=self.rows)
+        snapshot = engine.load()
+        files = engine.write_by_partition(snapshot, self.rows)
+        engine.effect = RowEffect(read_version=snapshot.version, added=self.rows)
         outcome = Outcome(
             operation="WRITE",
             adds=files,
@@ -70,7 +76,7 @@ class Append:
             reads=ReadSet(),
         )
         operation = Operation(name=OperationName.WRITE, parameters={"mode": "Append"})
-        return bench.commit(snapshot, operation, outcome, application=self.application)
+        return engine.commit(snapshot, operation, outcome, application=self.application)
 
     def apply(self, rows: Rows) -> Rows:
         """All that was there, and these."""
@@ -78,58 +84,58 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
-    """DELETE of one id of one partition."""
+class _RowChange:
+    """A change of the rows with one id of one partition."""
 
     part: str
     id: int
-    name: str = "delete"
 
-    def run(self, bench: Bench) -> Told:
+    def _run(
+        self, engine: RowEngine, plan: Callable[..., RowPlan], name: OperationName, *, delete: bool
+    ) -> StatementResult:
         """Find the rows, plan, write vectors or new files, commit."""
-        snapshot = bench.load()
+        snapshot = engine.load()
         adds, reads = _scan(snapshot, _where(snapshot, self.part, self.id))
-        found, contents = bench.matching(adds, self.takes, delete=True)
-        plan = plan_delete(found, rules=rules_of(snapshot), reads=reads)
-        outcome = bench.carry_out(snapshot, plan, contents, lambda row: row)
-        operation = Operation(
-            name=OperationName.DELETE, parameters={"predicate": [_text(self.part, self.id)]}
-        )
-        return bench.commit(snapshot, operation, outcome)
+        found, contents = engine.matching(adds, self.matches, delete=delete)
+        planned = plan(found, rules=TableRules.of(snapshot.metadata), reads=reads)
+        outcome = engine.execute_plan(snapshot, planned, contents, self.changed)
+        operation = Operation(name=name, parameters={"predicate": [_text(self.part, self.id)]})
+        return engine.commit(snapshot, operation, outcome)
 
-    def takes(self, row: Row) -> bool:
+    def matches(self, row: Row) -> bool:
         """Whether a row matches."""
         return row[:2] == (self.part, self.id)
 
-    def apply(self, rows: Rows) -> Rows:
-        """All but the rows that match."""
-        return Counter({row: count for row, count in rows.items() if not self.takes(row)})
+    def changed(self, row: Row) -> Row:
+        """A matching row with its new value."""
+        return row
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class Delete(_RowChange):
+    """DELETE of one id of one partition."""
+
+    name: str = "delete"
+
+    def run(self, engine: RowEngine) -> StatementResult:
+        """Delete the rows that match."""
+        return self._run(engine, plan_delete, OperationName.DELETE, delete=True)
+
+    def apply(self, rows: Rows) -> Rows:
+        """All but the rows that match."""
+        return Counter({row: count for row, count in rows.items() if not self.matches(row)})
+
+
+@dataclass(frozen=True, slots=True)
+class Update(_RowChange):
     """UPDATE of one id of one partition: a letter is added to the value, so none can get lost."""
 
-    part: str
-    id: int
     letter: str
     name: str = "update"
 
-    def run(self, bench: Bench) -> Told:
-        """Find the rows, plan, write them anew, commit."""
-        snapshot = bench.load()
-        adds, reads = _scan(snapshot, _where(snapshot, self.part, self.id))
-        found, contents = bench.matching(adds, self.takes, delete=False)
-        plan = plan_update(found, rules=rules_of(snapshot), reads=reads)
-        outcome = bench.carry_out(snapshot, plan, contents, self.changed)
-        operation = Operation(
-            name=OperationName.UPDATE, parameters={"predicate": [_text(self.part, self.id)]}
-        )
-        return bench.commit(snapshot, operation, outcome)
-
-    def takes(self, row: Row) -> bool:
-        """Whether a row matches."""
-        return row[:2] == (self.part, self.id)
+    def run(self, engine: RowEngine) -> StatementResult:
+        """Write the rows that match with their new value."""
+        return self._run(engine, plan_update, OperationName.UPDATE, delete=False)
 
     def changed(self, row: Row) -> Row:
         """The row with its new value."""
@@ -139,7 +145,7 @@ class Update:
         """The rows that match get a letter more."""
         after: Rows = Counter()
         for row, count in rows.items():
-            after[self.changed(row) if self.takes(row) else row] += count
+            after[self.changed(row) if self.matches(row) else row] += count
         return after
 
 
@@ -151,11 +157,11 @@ class Merge:
     letter: str
     name: str = "merge"
 
-    def run(self, bench: Bench) -> Told:
+    def run(self, engine: RowEngine) -> StatementResult:
         """Join, plan, write, commit."""
-        snapshot = bench.load()
+        snapshot = engine.load()
         adds, reads = _scan(snapshot, _where(snapshot, self.row[0], self.row[1]))
-        found, contents = bench.matching(adds, self.takes, delete=False)
+        found, contents = engine.matching(adds, self._update.matches, delete=False)
         matched = any(len(file.update) for file in found)
         inserted = () if matched else (self.row,)
         plan = plan_merge(
@@ -166,25 +172,21 @@ class Merge:
             ),
             source_rows=1,
             inserted_rows=len(inserted),
-            rules=rules_of(snapshot),
+            rules=TableRules.of(snapshot.metadata),
             reads=reads,
         )
-        outcome = bench.carry_out(snapshot, plan, contents, self.changed, inserted)
-        return bench.commit(snapshot, Operation(name=OperationName.MERGE), outcome)
+        outcome = engine.execute_plan(snapshot, plan, contents, self._update.changed, inserted)
+        return engine.commit(snapshot, Operation(name=OperationName.MERGE), outcome)
 
-    def takes(self, row: Row) -> bool:
-        """Whether a row matches the source row."""
-        return row[:2] == self.row[:2]
-
-    def changed(self, row: Row) -> Row:
-        """A matched row with its new value."""
-        return (row[0], row[1], row[2] + self.letter)
+    @property
+    def _update(self) -> Update:
+        return Update(self.row[0], self.row[1], self.letter)
 
     def apply(self, rows: Rows) -> Rows:
         """Matched rows get a letter more; without one the source row comes in."""
-        if not any(self.takes(row) for row in rows.elements()):
+        if not any(self._update.matches(row) for row in rows.elements()):
             return rows + Counter([self.row])
-        return Update(self.row[0], self.row[1], self.letter).apply(rows)
+        return self._update.apply(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,22 +196,22 @@ class Optimize:
     part: str | None = None
     name: str = "optimize"
 
-    def run(self, bench: Bench) -> Told:
+    def run(self, engine: RowEngine) -> StatementResult:
         """Pack, write the rows that are not hidden, commit."""
-        snapshot = bench.load()
+        snapshot = engine.load()
         adds = list(snapshot.adds(_where(snapshot, self.part) if self.part else None))
-        plan = plan_optimize(adds, rules=rules_of(snapshot))
-        bench.effect = Effect(read_version=snapshot.version)
+        plan = plan_optimize(adds, rules=TableRules.of(snapshot.metadata))
+        engine.effect = RowEffect(read_version=snapshot.version)
         written = [
-            [bench.write_file(snapshot, self._live(bench, packed.files), change=False)]
+            [engine.write_file(snapshot, self._live_rows(engine, packed.files), change=False)]
             for packed in plan.bins
         ]
-        outcome = plan.finish(written, now=bench.runtime.clock.now_ms())
-        return bench.commit(snapshot, Operation(name=OperationName.OPTIMIZE), outcome)
+        outcome = plan.finish(written, now=engine.runtime.clock.now_ms())
+        return engine.commit(snapshot, Operation(name=OperationName.OPTIMIZE), outcome)
 
     @staticmethod
-    def _live(bench: Bench, files: tuple[AddFile, ...]) -> list[Row]:
-        found = (bench.rows_in(add) for add in files)
+    def _live_rows(engine: RowEngine, files: tuple[AddFile, ...]) -> list[Row]:
+        found = (engine.rows_in(add) for add in files)
         return [row for rows, hidden in found for n, row in enumerate(rows) if n not in hidden]
 
     def apply(self, rows: Rows) -> Rows:
@@ -228,9 +230,6 @@ def _where(snapshot: Snapshot, part: str, number: int | None = None) -> Expr:
 @cache
 def _parsed(text: str, schema: str) -> Expr:
     """Parsed once: a run is repeated by the thousand, and what its SQL means stays the same."""
-    from twinlake.schema import parse_schema
-    from twinlake.schema.predicates import parse_predicate
-
     return parse_predicate(text, parse_schema(schema))
 
 

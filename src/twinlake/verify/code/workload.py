@@ -1,4 +1,4 @@
-"""A workload: a small table, and who does what to it at the same time.
+"""A workload: a small table, and the statements that actors run on it concurrently.
 
 Tables have two files. In the layout ``vectors`` each is a partition of its own and some rows are
 hidden already; in ``copy`` the table has no partitions and files are rewritten.
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
-from twinlake.log.deletion_vectors import dv_key, write_dv_file
+from twinlake.iceberg import HOOKS
+from twinlake.log import dv_key, write_dv_file
+from twinlake.protocol import keys
 from twinlake.runtime import RandomIds, Runtime
 from twinlake.storage import MemoryStore
-from twinlake.verify.code.actors import ActorClock
-from twinlake.verify.code.bench import Bench, Row, Rows, add_of, encode_rows
+from twinlake.table.operations import new_metadata
+from twinlake.verify.code.actor_thread import ActorClock
+from twinlake.verify.code.row_engine import Row, RowEngine, Rows, add_of, encode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.verify.code.statements import Statement
 
-__all__ = ["LAYOUTS", "Layout", "Workload"]
+__all__ = ["TABLE_SETUPS", "TableSetup", "Workload"]
 
 _NOW: Final = 1_700_000_000_000
 _DAY: Final = 86_400_000
@@ -41,7 +44,7 @@ _FILES: Final[Files] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TableSetup:
     """How the table is made."""
 
     name: str
@@ -57,63 +60,52 @@ class Layout:
     @property
     def hooks(self) -> tuple[PostCommitHook, ...]:
         """What follows a commit."""
-        if not self.twin:
-            return DEFAULT_HOOKS
-        from twinlake.iceberg import HOOKS
-
-        return HOOKS
+        return HOOKS if self.twin else DEFAULT_HOOKS
 
 
-_VECTORS: Final = (("delta.enableDeletionVectors", "true"),)
-_COMPAT: Final = (
-    ("delta.columnMapping.mode", "id"),
-    ("delta.enableIcebergCompatV2", "true"),
-)
+_VECTORS: Final = ((keys.ENABLE_DELETION_VECTORS, "true"),)
+_COMPAT: Final = ((keys.COLUMN_MAPPING_MODE, "id"), (keys.ENABLE_ICEBERG_COMPAT_V2, "true"))
 _COMPAT_3: Final = (
-    ("delta.columnMapping.mode", "id"),
-    ("delta.enableIcebergCompatV3", "true"),
-    ("delta.enableRowTracking", "true"),
+    (keys.COLUMN_MAPPING_MODE, "id"),
+    (keys.ENABLE_ICEBERG_COMPAT_V3, "true"),
+    (keys.ENABLE_ROW_TRACKING, "true"),
     *_VECTORS,
 )
-_CHECKPOINTS: Final = (("delta.checkpointInterval", "1"),)
-LAYOUTS: Final[Mapping[str, Layout]] = {
+_CHECKPOINTS: Final = ((keys.CHECKPOINT_INTERVAL, "1"),)
+TABLE_SETUPS: Final[Mapping[str, TableSetup]] = {
     layout.name: layout
     for layout in (
-        Layout(name="vectors", partitioned=True, hidden=1, properties=_VECTORS),
-        Layout(name="copy"),
-        Layout(
+        TableSetup(name="vectors", partitioned=True, hidden=1, properties=_VECTORS),
+        TableSetup(name="copy"),
+        TableSetup(
             name="serializable",
-            properties=(("delta.isolationLevel", "Serializable"),),
+            properties=((keys.ISOLATION_LEVEL, "Serializable"),),
             serializable=True,
         ),
-        Layout(name="merge-on-read", properties=_VECTORS),
-        Layout(name="checkpoints", properties=_CHECKPOINTS),
-        Layout(name="row-ids", properties=(("delta.enableRowTracking", "true"),)),
-        Layout(name="face", properties=_COMPAT),
-        Layout(name="face-vectors", properties=_COMPAT_3),
-        Layout(
-            name="twin",
-            twin=True,
-            properties=(*_COMPAT, ("twinlake.iceberg.sync", "commit")),
-        ),
+        TableSetup(name="merge-on-read", properties=_VECTORS),
+        TableSetup(name="checkpoints", properties=_CHECKPOINTS),
+        TableSetup(name="row-ids", properties=((keys.ENABLE_ROW_TRACKING, "true"),)),
+        TableSetup(name="compat-v2", properties=_COMPAT),
+        TableSetup(name="compat-v3", properties=_COMPAT_3),
+        TableSetup(name="twin", twin=True, properties=(*_COMPAT, (keys.ICEBERG_SYNC, "commit"))),
     )
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A table and the actors that work on it at the same time."""
+    """A table and the statements that actors run on it concurrently."""
 
     name: str
     title: str
     group: str
-    layout: Layout
+    layout: TableSetup
     actors: tuple[tuple[str, Statement], ...]
     before: tuple[tuple[Statement, int], ...] = ()
     """What happened to the table before, and how many days ago."""
-    keeps_from: int = 0
+    retained_from: int = 0
     """The first version whose data files must all stay."""
-    somebody_wins: bool = True
+    requires_commit: bool = True
     """Whether some actor must get its commit through where nothing fails."""
 
     @property
@@ -127,19 +119,19 @@ class Workload:
 
     def table(self) -> tuple[MemoryStore, ActorClock]:
         """A fresh copy of the table as it is before anybody moves, and the clock of its store."""
-        store, clock = _made(self.layout, self.before)
+        store, clock = _created_table(self.layout, self.before)
         return store.fork(), clock
 
     def rows(self) -> Rows:
         """The rows of the table before anybody moves."""
-        rows: Rows = Counter(row for file in _live(self.layout) for row in file)
+        rows: Rows = Counter(row for file in _live_rows(self.layout) for row in file)
         for statement, _ in self.before:
             rows = statement.apply(rows)
         return rows
 
-    def bench(self, number: int, clock: ActorClock) -> Bench:
-        """Where an actor works, yet without a store."""
-        return Bench(
+    def engine(self, number: int, clock: ActorClock) -> RowEngine:
+        """The data engine of an actor, still without its store."""
+        return RowEngine(
             tag=self.names[number],
             store=MemoryStore(),
             runtime=Runtime(clock=clock, ids=RandomIds(number)),
@@ -151,17 +143,15 @@ class Workload:
         return _NOW + 1000 * (number + 1)
 
 
-def _live(layout: Layout) -> Files:
+def _live_rows(layout: TableSetup) -> Files:
     return tuple(file[: len(file) - layout.hidden] for file in _FILES)
 
 
 @cache
-def _made(
-    layout: Layout, before: tuple[tuple[Statement, int], ...]
+def _created_table(
+    layout: TableSetup, before: tuple[tuple[Statement, int], ...]
 ) -> tuple[MemoryStore, ActorClock]:
     """The table, made and used by the shipped code."""
-    from twinlake.table.operations.create import new_metadata
-
     clock = ActorClock(_NOW - 60 * _DAY)
     runtime = Runtime(clock=clock, ids=RandomIds(1_000))
     store = MemoryStore("table", clock=clock)
@@ -182,13 +172,13 @@ def _made(
     txn.commit()
     for statement, days in before:
         clock.now = _NOW - days * _DAY
-        bench = Bench(tag="", store=store, runtime=runtime, hooks=layout.hooks)
-        statement.run(bench)
+        engine = RowEngine(tag="", store=store, runtime=runtime, hooks=layout.hooks)
+        statement.run(engine)
     return store, clock
 
 
 def _files(
-    store: MemoryStore, metadata: Metadata, layout: Layout, runtime: Runtime
+    store: MemoryStore, metadata: Metadata, layout: TableSetup, runtime: Runtime
 ) -> Iterator[AddFile]:
     for number, rows in enumerate(_FILES):
         key, data = f"part-{number}.parquet", encode_rows(rows)

@@ -9,16 +9,16 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UserError
-from twinlake.verify.code.statements import Append, Delete, Merge, Optimize, Update
-from twinlake.verify.code.upkeep import (
-    Checkpoint,
-    CleanLog,
-    Followed,
-    Restarted,
-    Sync,
-    VacuumFiles,
+from twinlake.verify.code.maintenance import (
+    CleanUpLog,
+    RestartOnFailure,
+    StatementSequence,
+    SyncIceberg,
+    VacuumTable,
+    WriteCheckpoint,
 )
-from twinlake.verify.code.workload import LAYOUTS, Layout, Workload
+from twinlake.verify.code.statements import Append, Delete, Merge, Optimize, Update
+from twinlake.verify.code.workload import TABLE_SETUPS, TableSetup, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ _TARGETS: Final[Mapping[str, tuple[str, str]]] = {"shared": ("a", "a"), "disjoin
 _IDS: Final = {"a": 1, "b": 4}
 
 
-def _statement(kind: str, part: str, letter: str, layout: Layout) -> Statement:
+def _statement(kind: str, part: str, letter: str, layout: TableSetup) -> Statement:
     number = _IDS[part]
     match kind:
         case "append":
@@ -50,7 +50,7 @@ def _statement(kind: str, part: str, letter: str, layout: Layout) -> Statement:
 def _pairs() -> Iterator[Workload]:
     for one, other in combinations_with_replacement(_KINDS, 2):
         for target, parts in _TARGETS.items():
-            for layout in (LAYOUTS["vectors"], LAYOUTS["copy"]):
+            for layout in (TABLE_SETUPS["vectors"], TABLE_SETUPS["copy"]):
                 yield Workload(
                     name=f"{one}-{other}.{target}.{layout.name}",
                     title=f"{one} against {other}, {target} targets, {layout.name}",
@@ -65,7 +65,7 @@ def _pairs() -> Iterator[Workload]:
 
 def _isolation() -> Iterator[Workload]:
     """Where an append may not slip in behind the back of a statement that read."""
-    layout = LAYOUTS["serializable"]
+    layout = TABLE_SETUPS["serializable"]
     for other in ("delete", "update", "merge", "optimize"):
         yield Workload(
             name=f"append-{other}.shared.serializable",
@@ -80,7 +80,7 @@ def _isolation() -> Iterator[Workload]:
 
 
 def _three() -> Iterator[Workload]:
-    layout = LAYOUTS["vectors"]
+    layout = TABLE_SETUPS["vectors"]
     for kinds in (("append", "delete", "update"), ("delete", "update", "optimize")):
         yield Workload(
             name=f"{'-'.join(kinds)}.shared.vectors",
@@ -97,8 +97,8 @@ _OLD: Final = (Append((("a", 8, "o"),)), 40)
 """What happened so long ago that the log of it may go."""
 
 
-def _log_clean_ups() -> Iterator[Workload]:
-    layout = LAYOUTS["copy"]
+def _log_cleanups() -> Iterator[Workload]:
+    layout = TABLE_SETUPS["copy"]
     append, delete = Append((("a", 7, "P"),)), Delete("a", 1)
     for name, statement in (("append", append), ("delete", delete)):
         yield Workload(
@@ -106,9 +106,9 @@ def _log_clean_ups() -> Iterator[Workload]:
             title=f"the log is cleaned up while {name} commits",
             group="upkeep",
             layout=layout,
-            before=(_OLD, (Checkpoint(), 30)),
-            actors=(("w0", statement), ("cleaner", CleanLog())),
-            somebody_wins=False,
+            before=(_OLD, (WriteCheckpoint(), 30)),
+            actors=(("w0", statement), ("cleaner", CleanUpLog())),
+            requires_commit=False,
         )
     yield Workload(
         name="clean-log-bare",
@@ -116,28 +116,28 @@ def _log_clean_ups() -> Iterator[Workload]:
         group="upkeep",
         layout=layout,
         before=(_OLD,),
-        actors=(("w0", append), ("cleaner", CleanLog())),
-        somebody_wins=False,
+        actors=(("w0", append), ("cleaner", CleanUpLog())),
+        requires_commit=False,
     )
     yield Workload(
         name="clean-log-checkpoint",
         title="the log is cleaned up while a newer checkpoint is written",
         group="upkeep",
         layout=layout,
-        before=((Checkpoint(), 50), _OLD),
-        actors=(("w0", Checkpoint()), ("cleaner", CleanLog())),
-        somebody_wins=False,
+        before=((WriteCheckpoint(), 50), _OLD),
+        actors=(("w0", WriteCheckpoint()), ("cleaner", CleanUpLog())),
+        requires_commit=False,
     )
 
 
-def _upkeep() -> Iterator[Workload]:
-    layout = LAYOUTS["copy"]
+def _maintenance() -> Iterator[Workload]:
+    layout = TABLE_SETUPS["copy"]
     append, update = Append((("a", 7, "P"),)), Update("b", 4, "P")
     yield Workload(
         name="checkpoints",
         title="two writers that each write a checkpoint and the hint",
         group="upkeep",
-        layout=LAYOUTS["checkpoints"],
+        layout=TABLE_SETUPS["checkpoints"],
         actors=(("w0", append), ("w1", Delete("b", 4))),
     )
     yield Workload(
@@ -146,18 +146,18 @@ def _upkeep() -> Iterator[Workload]:
         group="upkeep",
         layout=layout,
         actors=(
-            ("w0", Restarted(Append((("a", 7, "P"),), application="job"))),
+            ("w0", RestartOnFailure(Append((("a", 7, "P"),), application="job"))),
             ("w1", Append((("b", 9, "Q"),))),
         ),
     )
     yield Workload(
         name="left-behind",
-        title="an update is overtaken by a checkpoint and a clean-up of what it stands on",
+        title="a checkpoint and a log cleanup remove the version that an update has read",
         group="upkeep",
         layout=layout,
         actors=(
             ("w0", update),
-            ("w1", Followed(Followed(append, Checkpoint()), CleanLog())),
+            ("w1", StatementSequence(StatementSequence(append, WriteCheckpoint()), CleanUpLog())),
         ),
     )
     for name, writer in (("append", append), ("update", update)):
@@ -167,88 +167,88 @@ def _upkeep() -> Iterator[Workload]:
             group="upkeep",
             layout=layout,
             before=((Delete("a", 1), 40),),
-            actors=(("w0", writer), ("cleaner", VacuumFiles())),
-            keeps_from=1,
+            actors=(("w0", writer), ("cleaner", VacuumTable())),
+            retained_from=1,
         )
 
 
 def _conversions() -> Iterator[Workload]:
-    face = LAYOUTS["face"]
+    compat = TABLE_SETUPS["compat-v2"]
     update, append = Update("b", 4, "P"), Append((("a", 7, "P"),))
     yield Workload(
         name="sync-append",
-        title="Iceberg metadata is made for the first time while a commit comes in",
+        title="Iceberg metadata is created while a commit comes in",
         group="twin",
-        layout=face,
-        actors=(("w0", append), ("converter", Sync())),
+        layout=compat,
+        actors=(("w0", append), ("converter", SyncIceberg())),
     )
     yield Workload(
         name="sync-update",
-        title="Iceberg metadata is carried on while an update comes in",
+        title="Iceberg metadata is synced while an update commits",
         group="twin",
-        layout=face,
-        before=((Sync(), 20), (Append((("a", 8, "o"),)), 10)),
-        actors=(("w0", update), ("converter", Sync())),
+        layout=compat,
+        before=((SyncIceberg(), 20), (Append((("a", 8, "o"),)), 10)),
+        actors=(("w0", update), ("converter", SyncIceberg())),
     )
     yield Workload(
         name="sync-delete",
-        title="Iceberg metadata with deletion vectors is carried on while a delete comes in",
+        title="Iceberg metadata with deletion vectors is synced while a delete commits",
         group="twin",
-        layout=LAYOUTS["face-vectors"],
-        before=((Sync(), 20), (Delete("b", 4), 10)),
-        actors=(("w0", Delete("b", 5)), ("converter", Sync())),
+        layout=TABLE_SETUPS["compat-v3"],
+        before=((SyncIceberg(), 20), (Delete("b", 4), 10)),
+        actors=(("w0", Delete("b", 5)), ("converter", SyncIceberg())),
     )
     yield Workload(
         name="sync-rest",
-        title="a converter goes on from the metadata that it made itself while an update comes in",
+        title="a converter syncs twice while an update commits",
         group="twin",
-        layout=face,
-        before=((Sync(), 20), (Append((("a", 8, "o"),)), 10)),
-        actors=(("w0", update), ("converter", Followed(Sync(), Sync()))),
+        layout=compat,
+        before=((SyncIceberg(), 20), (Append((("a", 8, "o"),)), 10)),
+        actors=(("w0", update), ("converter", StatementSequence(SyncIceberg(), SyncIceberg()))),
     )
     yield Workload(
         name="sync-sync",
-        title="two converters carry the same metadata on",
+        title="two converters sync the same metadata",
         group="twin",
-        layout=face,
-        before=((Sync(), 20), (Append((("a", 8, "o"),)), 10)),
-        actors=(("converter", Sync()), ("other", Sync())),
-        somebody_wins=False,
+        layout=compat,
+        before=((SyncIceberg(), 20), (Append((("a", 8, "o"),)), 10)),
+        actors=(("converter", SyncIceberg()), ("other", SyncIceberg())),
+        requires_commit=False,
     )
 
 
 def _twin() -> Iterator[Workload]:
-    face = LAYOUTS["face"]
+    compat = TABLE_SETUPS["compat-v2"]
     update, append = Update("b", 4, "P"), Append((("a", 7, "P"),))
     yield Workload(
         name="vacuum-sync",
-        title="VACUUM lets go of Iceberg snapshots while a converter carries them on",
+        title="VACUUM expires Iceberg snapshots while a converter syncs them",
         group="twin",
-        layout=face,
-        before=((Sync(), 50), (Delete("a", 1), 40), (append, 10)),
-        actors=(("converter", Sync()), ("cleaner", VacuumFiles())),
-        keeps_from=1,
-        somebody_wins=False,
+        layout=compat,
+        before=((SyncIceberg(), 50), (Delete("a", 1), 40), (append, 10)),
+        actors=(("converter", SyncIceberg()), ("cleaner", VacuumTable())),
+        retained_from=1,
+        requires_commit=False,
     )
     yield Workload(
         name="everybody",
         title="two writers, a converter, and a cleaner of the log",
         group="all",
-        layout=face,
-        before=((Sync(), 50), (Append((("a", 8, "o"),)), 40), (Checkpoint(), 40)),
+        layout=compat,
+        before=((SyncIceberg(), 50), (Append((("a", 8, "o"),)), 40), (WriteCheckpoint(), 40)),
         actors=(
             ("w0", update),
             ("w1", append),
-            ("converter", Sync()),
-            ("cleaner", CleanLog()),
+            ("converter", SyncIceberg()),
+            ("cleaner", CleanUpLog()),
         ),
-        somebody_wins=False,
+        requires_commit=False,
     )
     yield Workload(
         name="twin-append-append",
-        title="two writers of a table of both formats, each making the metadata of its commit",
+        title="two writers of a twin table, each syncing after its commit",
         group="twin",
-        layout=LAYOUTS["twin"],
+        layout=TABLE_SETUPS["twin"],
         actors=(("w0", append), ("w1", Append((("b", 9, "Q"),)))),
     )
 
@@ -258,19 +258,19 @@ def _models() -> Iterator[Workload]:
     insert = Append((("a", 11, "red"), ("a", 12, "red")))
     again = Append((("a", 11, "red"),))
     delete, update = Delete("a", 11), Update("a", 11, "blue")
-    rows = LAYOUTS["merge-on-read"]
-    told: tuple[tuple[str, Layout, tuple[Statement, ...]], ...] = (
+    rows = TABLE_SETUPS["merge-on-read"]
+    operations: tuple[tuple[str, TableSetup, tuple[Statement, ...]], ...] = (
         ("model-seed", rows, (insert, delete, update)),
         ("model-reinsert", rows, (insert, delete, delete, again)),
         ("model-inserts", rows, (insert, again)),
         ("model-insert", rows, (insert,)),
         ("model-deletes", rows, (Delete("a", 1), Delete("a", 1))),
-        ("model-row-ids", LAYOUTS["row-ids"], (insert, again)),
-        ("model-half-checkpoint", LAYOUTS["copy"], (Checkpoint(2), CleanLog())),
-        ("model-clean-up", LAYOUTS["copy"], (again, Checkpoint(2), CleanLog(None))),
-        ("model-vacuum", LAYOUTS["copy"], (again, VacuumFiles())),
+        ("model-row-ids", TABLE_SETUPS["row-ids"], (insert, again)),
+        ("model-half-checkpoint", TABLE_SETUPS["copy"], (WriteCheckpoint(2), CleanUpLog())),
+        ("model-clean-up", TABLE_SETUPS["copy"], (again, WriteCheckpoint(2), CleanUpLog(None))),
+        ("model-vacuum", TABLE_SETUPS["copy"], (again, VacuumTable())),
     )
-    for name, layout, statements in told:
+    for name, layout, statements in operations:
         yield Workload(
             name=name,
             title=f"{name}: {', '.join(one.name for one in statements)}, as a model has them",
@@ -286,8 +286,8 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         *_pairs(),
         *_isolation(),
         *_three(),
-        *_log_clean_ups(),
-        *_upkeep(),
+        *_log_cleanups(),
+        *_maintenance(),
         *_conversions(),
         *_twin(),
         *_models(),

@@ -1,4 +1,4 @@
-"""What small models share: deliberate mistakes to switch on, and writers as the only actors."""
+"""What small models share: mutants, which are deliberate mistakes, and writers as only actors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from twinlake.verify.checker import Model, ModelError, Role
 
-__all__ = ["WithMutants", "Writers"]
+__all__ = ["MutantModel", "WriterModel"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithMutants(Model):
+class MutantModel(Model):
     """A model that knows deliberate mistakes, to see whether they are caught."""
 
     #: The mistakes it knows; ``None`` is the model as designed.
@@ -25,7 +25,7 @@ class WithMutants(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writers(WithMutants):
+class WriterModel(MutantModel):
     """A model whose only actors are writers."""
 
     writers: int = 2

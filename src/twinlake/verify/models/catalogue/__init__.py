@@ -1,8 +1,13 @@
-"""Every model that comes with twinlake, with its configurations and what each must show."""
+"""Every model that comes with twinlake, with its configurations and their expected results.
 
-from twinlake.verify.models.catalogue.delta import ON_LOGS
-from twinlake.verify.models.catalogue.iceberg import ON_TABLES
-from twinlake.verify.models.catalogue.rows import (
+Here belong parameters, expected violations and state counts: data that the command line, the tests
+and the reference page read. Actions and properties belong beside this folder.
+"""
+
+from twinlake.verify.models.catalogue.delta import DELTA_MODELS
+from twinlake.verify.models.catalogue.iceberg import ICEBERG_MODELS
+from twinlake.verify.models.catalogue.iceberg_maintenance import ICEBERG_MAINTENANCE_MODELS
+from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     DELTA,
     FINDING,
@@ -10,12 +15,11 @@ from twinlake.verify.models.catalogue.rows import (
     KINDS,
     MUTANT,
     SAFE,
-    Case,
-    Extension,
+    ModelCase,
+    ModelSuite,
     case,
 )
-from twinlake.verify.models.catalogue.server import THROUGH_SERVER
-from twinlake.verify.models.catalogue.upkeep import AROUND_TABLES
+from twinlake.verify.models.catalogue.server import SERVER_MODELS
 
 __all__ = [
     "CATALOGUE",
@@ -26,9 +30,14 @@ __all__ = [
     "KINDS",
     "MUTANT",
     "SAFE",
-    "Case",
-    "Extension",
+    "ModelCase",
+    "ModelSuite",
     "case",
 ]
 
-CATALOGUE: tuple[Extension, ...] = (*ON_TABLES, *AROUND_TABLES, *THROUGH_SERVER, *ON_LOGS)
+CATALOGUE: tuple[ModelSuite, ...] = (
+    *ICEBERG_MODELS,
+    *ICEBERG_MAINTENANCE_MODELS,
+    *SERVER_MODELS,
+    *DELTA_MODELS,
+)

@@ -5,70 +5,41 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from twinlake.verify.models.catalogue.rows import (
+from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     DELTA,
     FINDING,
     MUTANT,
     SAFE,
-    Case,
-    Extension,
+    ModelCase,
+    ModelSuite,
     case,
 )
-from twinlake.verify.models.delta.applications import (
-    IGNORES_LAST_BATCH,
-    NOTES_ID_LATER,
-    UNCHECKED_APPLICATION,
+from twinlake.verify.models.delta import (
     ApplicationIds,
-)
-from twinlake.verify.models.delta.checkpoints import (
-    ACCEPTS_INCOMPLETE,
-    CLEANS_TO_NEWEST,
-    CLEANS_TOO_EARLY,
-    DROPS_TOMBSTONES,
-    TRUSTS_HINT,
     Checkpoints,
-)
-from twinlake.verify.models.delta.isolation import (
-    COMMIT_ORDER,
-    COMPACTION_ASKS,
-    COMPACTION_CHANGES_DATA,
-    HIDES_READS,
-    IGNORES_ADDED,
-    IGNORES_REMOVED,
-    RELAXED,
-    WRITE_SERIALIZABLE,
+    ConcurrentVectors,
+    DeltaLog,
+    DeltaRowTracking,
+    DeltaVacuum,
     Isolation,
-)
-from twinlake.verify.models.delta.model import DeltaLog
-from twinlake.verify.models.delta.row_tracking import (
-    KEEPS_BASE_IDS,
-    NEW_IDS_ON_REWRITE,
-    RowTracking,
-)
-from twinlake.verify.models.delta.storage import (
-    BLIND_OVERWRITE,
-    GIVE_UP,
-    NON_ATOMIC,
-    RETRY_BLINDLY,
     LogStore,
 )
-from twinlake.verify.models.delta.vacuum import NO_GRACE, Vacuum
-from twinlake.verify.models.delta.vectors import PATH_ONLY, REPLACES_VECTOR, ConcurrentVectors
+from twinlake.verify.models.delta.isolation import COMMIT_ORDER, WRITE_SERIALIZABLE
 
-__all__ = ["ON_LOGS"]
+__all__ = ["DELTA_MODELS"]
 
 READ = "ConsistentRead"
 REBUILT = "RetainedVersionsCanBeRebuilt"
 TWO = ("a", "b")
 
 
-def _logging(name: str, states: int, *, large: bool = False, **parameters: Any) -> Case:
+def _logging(name: str, states: int, *, large: bool = False, **parameters: Any) -> ModelCase:
     locks = () if parameters.get("coordination") else ("CoordinatePrepareWrite",)
     return case(SAFE, name, unreached=locks, states=states, large=large, **parameters)
 
 
-LOG = Extension(
+LOG = ModelSuite(
     name="log",
     format=DELTA,
     shows="Writers are safe with put-if-absent, or with a lock, and with neither they are not.",
@@ -108,7 +79,7 @@ LOG = Extension(
     ),
 )
 
-STORE = Extension(
+STORE = ModelSuite(
     name="store",
     format=DELTA,
     shows="A lost reply must be settled by looking for one's own token.",
@@ -118,32 +89,20 @@ STORE = Extension(
         case(SAFE, "2 faults, 3 writers", writers=3, faults=2, unreached=("Finish",)),
         case(SAFE, "4 operations", max_ops=4, faults=2, unreached=("Finish",)),
         case(
-            MUTANT,
-            "blind overwrite",
-            mutant=BLIND_OVERWRITE,
-            violates="ReportsAreTrue",
-            steps=4,
+            MUTANT, "blind overwrite", mutant="blind-overwrite", violates="ReportsAreTrue", steps=4
         ),
-        case(MUTANT, "give up on unknown", mutant=GIVE_UP, violates="ReportsAreTrue", steps=3),
+        case(MUTANT, "give up on unknown", mutant="give-up", violates="ReportsAreTrue", steps=3),
         case(
-            MUTANT,
-            "retry without looking",
-            mutant=RETRY_BLINDLY,
-            violates="ExactlyOnce",
-            steps=4,
+            MUTANT, "retry without looking", mutant="retry-blindly", violates="ExactlyOnce", steps=4
         ),
         case(
-            MUTANT,
-            "non-atomic write",
-            mutant=NON_ATOMIC,
-            violates="EntriesAreComplete",
-            steps=2,
+            MUTANT, "non-atomic write", mutant="non-atomic", violates="EntriesAreComplete", steps=2
         ),
         case(
             CONTROL,
             "no faults, retry without looking",
             faults=0,
-            mutant=RETRY_BLINDLY,
+            mutant="retry-blindly",
             unreached=("Finish", "Settle"),
             shows="Without faults there is no unknown outcome to mistreat.",
         ),
@@ -151,14 +110,14 @@ STORE = Extension(
             CONTROL,
             "no faults, give up on unknown",
             faults=0,
-            mutant=GIVE_UP,
+            mutant="give-up",
             unreached=("Finish", "Settle"),
             shows="Without faults there is no unknown outcome to mistreat.",
         ),
     ),
 )
 
-VECTORS = Extension(
+VECTORS = ModelSuite(
     name="deletion-vectors",
     format=DELTA,
     shows="Two deletes of one file conflict, or are united row by row; no delete is lost.",
@@ -171,14 +130,14 @@ VECTORS = Extension(
             MUTANT,
             "vector replaced",
             row_level=True,
-            mutant=REPLACES_VECTOR,
+            mutant="replaces-vector",
             violates=READ,
             steps=4,
         ),
         case(
             MUTANT,
             "conflicts by path only",
-            mutant=PATH_ONLY,
+            mutant="path-only",
             violates="NothingIsDeletedTwice",
             steps=4,
         ),
@@ -186,17 +145,17 @@ VECTORS = Extension(
             CONTROL,
             "vector replaced, by file",
             rows=3,
-            mutant=REPLACES_VECTOR,
+            mutant="replaces-vector",
             shows="Without row-level rebasing a vector is never united with another.",
         ),
     ),
 )
 
-ROWS = Extension(
+ROWS = ModelSuite(
     name="row-tracking",
     format=DELTA,
-    shows="Row ids are unique and stable if a commit that lost its version assigns them anew.",
-    model=RowTracking,
+    shows="Row ids are unique and stable if a commit that lost its version assigns them again.",
+    model=DeltaRowTracking,
     cases=(
         case(SAFE, "2 writers"),
         case(SAFE, "3 writers", writers=3, max_ops=4),
@@ -204,21 +163,21 @@ ROWS = Extension(
             MUTANT,
             "row ids not reassigned",
             max_ops=2,
-            mutant=KEEPS_BASE_IDS,
+            mutant="keeps-base-ids",
             violates="RowIdsAreUnique",
             steps=4,
         ),
         case(
             MUTANT,
             "row ids renewed",
-            mutant=NEW_IDS_ON_REWRITE,
+            mutant="new-ids-on-rewrite",
             violates="RowIdsAreStable",
             steps=4,
         ),
     ),
 )
 
-CHECKPOINTS = Extension(
+CHECKPOINTS = ModelSuite(
     name="checkpoints",
     format=DELTA,
     shows="Every retained version can be rebuilt while the log is cleaned up.",
@@ -230,35 +189,29 @@ CHECKPOINTS = Extension(
         case(
             MUTANT,
             "clean-up before all parts",
-            mutant=CLEANS_TOO_EARLY,
+            mutant="cleans-too-early",
             violates=REBUILT,
             steps=4,
         ),
         case(
             MUTANT,
             "clean-up to the newest checkpoint",
-            mutant=CLEANS_TO_NEWEST,
+            mutant="cleans-to-newest",
             violates=REBUILT,
             steps=6,
         ),
         case(
             MUTANT,
             "incomplete checkpoint accepted",
-            mutant=ACCEPTS_INCOMPLETE,
+            mutant="accepts-incomplete",
             violates=REBUILT,
             steps=2,
         ),
-        case(
-            MUTANT,
-            "reader trusts the hint",
-            mutant=TRUSTS_HINT,
-            violates=REBUILT,
-            steps=5,
-        ),
+        case(MUTANT, "reader trusts the hint", mutant="trusts-hint", violates=REBUILT, steps=5),
         case(
             MUTANT,
             "checkpoint without tombstones",
-            mutant=DROPS_TOMBSTONES,
+            mutant="drops-tombstones",
             violates="TombstonesOfRetainedVersionsSurvive",
             steps=4,
         ),
@@ -266,14 +219,14 @@ CHECKPOINTS = Extension(
             CONTROL,
             "clean-up before all parts, one part",
             parts=1,
-            mutant=CLEANS_TOO_EARLY,
+            mutant="cleans-too-early",
             shows="A checkpoint of one part is never incomplete.",
         ),
         case(
             CONTROL,
             "clean-up to the newest checkpoint, one version retained",
             retained=1,
-            mutant=CLEANS_TO_NEWEST,
+            mutant="cleans-to-newest",
             shows="If only the newest version is retained, the newest checkpoint may be the bound.",
         ),
     ),
@@ -282,17 +235,13 @@ CHECKPOINTS = Extension(
 OPERATED = ("StartRestore", "Restore")
 NEWEST = "NewestVersionIsWhole"
 
-VACUUM = Extension(
+VACUUM = ModelSuite(
     name="vacuum",
     format=DELTA,
     shows="Vacuum is safe if and only if it keeps files longer than anybody may need them.",
-    model=Vacuum,
+    model=DeltaVacuum,
     cases=(
-        case(
-            SAFE,
-            "retention longer than every operation",
-            unreached=(*OPERATED, "Clone"),
-        ),
+        case(SAFE, "retention longer than every operation", unreached=(*OPERATED, "Clone")),
         case(
             SAFE,
             "restore well within the retention",
@@ -335,20 +284,14 @@ VACUUM = Extension(
             steps=8,
             shows="A shallow clone needs the files of its source for ever.",
         ),
-        case(
-            MUTANT,
-            "no grace for new files",
-            mutant=NO_GRACE,
-            violates=NEWEST,
-            steps=4,
-        ),
+        case(MUTANT, "no grace for new files", mutant="no-grace", violates=NEWEST, steps=4),
     ),
 )
 
 ORDER = "ASerialOrderExplainsEverything"
 ONE = ("a",)
 
-ISOLATION = Extension(
+ISOLATION = ModelSuite(
     name="isolation",
     format=DELTA,
     shows="Which serial order explains what operations read, under the rules twinlake ships.",
@@ -391,7 +334,7 @@ ISOLATION = Extension(
             MUTANT,
             "an append hides what it read",
             isolation=WRITE_SERIALIZABLE,
-            mutant=HIDES_READS,
+            mutant="hides-reads",
             partitions=ONE,
             violates=ORDER,
             steps=4,
@@ -400,7 +343,7 @@ ISOLATION = Extension(
             MUTANT,
             "added files are ignored",
             isolation=WRITE_SERIALIZABLE,
-            mutant=IGNORES_ADDED,
+            mutant="ignores-added",
             partitions=ONE,
             violates=ORDER,
             steps=4,
@@ -409,7 +352,7 @@ ISOLATION = Extension(
             MUTANT,
             "removed files are ignored",
             isolation=WRITE_SERIALIZABLE,
-            mutant=IGNORES_REMOVED,
+            mutant="ignores-removed",
             partitions=ONE,
             violates=ORDER,
             steps=4,
@@ -417,7 +360,7 @@ ISOLATION = Extension(
         case(
             MUTANT,
             "serializable checked as write-serializable",
-            mutant=RELAXED,
+            mutant="relaxed",
             partitions=ONE,
             violates=ORDER,
             steps=4,
@@ -425,7 +368,7 @@ ISOLATION = Extension(
         case(
             MUTANT,
             "compaction commits like an update",
-            mutant=COMPACTION_CHANGES_DATA,
+            mutant="compaction-changes-data",
             partitions=ONE,
             violates="AppendsAndCompactionsDoNotConflict",
             steps=4,
@@ -433,7 +376,7 @@ ISOLATION = Extension(
         case(
             CONTROL,
             "compaction asks for all rows and changes none",
-            mutant=COMPACTION_ASKS,
+            mutant="compaction-asks",
             partitions=ONE,
             shows="A commit that only rearranges rows is checked under snapshot isolation.",
         ),
@@ -443,7 +386,7 @@ ISOLATION = Extension(
 BATCHES = "ExactlyOnceAndInOrder"
 LATER = ("NoteId",)
 
-APPLICATIONS = Extension(
+APPLICATIONS = ModelSuite(
     name="application-ids",
     format=DELTA,
     shows="A stream that starts over, or runs twice, writes every batch exactly once.",
@@ -464,7 +407,7 @@ APPLICATIONS = Extension(
             MUTANT,
             "the last batch is not looked up",
             instances=1,
-            mutant=IGNORES_LAST_BATCH,
+            mutant="ignores-last-batch",
             violates=BATCHES,
             steps=5,
         ),
@@ -472,7 +415,7 @@ APPLICATIONS = Extension(
             MUTANT,
             "another instance is no conflict",
             max_crashes=0,
-            mutant=UNCHECKED_APPLICATION,
+            mutant="unchecked-application",
             violates=BATCHES,
             steps=4,
         ),
@@ -480,7 +423,7 @@ APPLICATIONS = Extension(
             MUTANT,
             "the id is committed after the data",
             instances=1,
-            mutant=NOTES_ID_LATER,
+            mutant="notes-id-later",
             violates=BATCHES,
             steps=5,
         ),
@@ -488,11 +431,11 @@ APPLICATIONS = Extension(
             CONTROL,
             "another instance is no conflict, one instance",
             instances=1,
-            mutant=UNCHECKED_APPLICATION,
+            mutant="unchecked-application",
             unreached=LATER,
             shows="With one instance there is nobody to lose to.",
         ),
     ),
 )
 
-ON_LOGS = (LOG, STORE, CHECKPOINTS, VACUUM, VECTORS, ROWS, ISOLATION, APPLICATIONS)
+DELTA_MODELS = (LOG, STORE, CHECKPOINTS, VACUUM, VECTORS, ROWS, ISOLATION, APPLICATIONS)

@@ -1,56 +1,32 @@
-"""The Iceberg models of the catalogue."""
+"""The models of writers of an Iceberg table in the catalogue."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Any
 
-from twinlake.verify.models.catalogue.rows import (
+from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     FINDING,
     ICEBERG,
     MUTANT,
     SAFE,
-    Case,
-    Extension,
+    ModelCase,
+    ModelSuite,
     case,
 )
-from twinlake.verify.models.iceberg.equality import (
-    EQUAL_SEQUENCE,
-    UNCHECKED_REWRITE,
+from twinlake.verify.models.iceberg import (
+    DeleteFileCompaction,
+    DeletesByFilter,
+    DeletionVectors,
     EqualityDeletes,
-)
-from twinlake.verify.models.iceberg.expiry import (
-    CLEANS_ON_UNKNOWN,
-    DELETES_SHARED,
-    SKIPS_VALIDATION,
+    IcebergV2,
+    PartitionedTable,
     SnapshotExpiry,
 )
-from twinlake.verify.models.iceberg.filters import (
-    BOUNDS_ARE_EXACT,
-    DELETE_IGNORES_DROPS,
-    FILTERS_THE_SCAN,
-    UPDATE_IGNORES_DROPS,
-    FilterDeletes,
-)
-from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.partitions import (
-    EXCLUSIVE_PROJECTION,
-    FILTER_OF_NEW_VALUE,
-    NEW_SPEC_ON_OLD_FILES,
-    Partitions,
-)
-from twinlake.verify.models.iceberg.rewriting import (
-    DROPS_AT_SCAN,
-    LOSES_DELETES,
-    NEW_SEQUENCE,
-    DeleteFileCompaction,
-)
-from twinlake.verify.models.iceberg.starting import COW_IGNORES_DELETES
 from twinlake.verify.models.iceberg.values import COPY_ON_WRITE, SERIALIZABLE
-from twinlake.verify.models.iceberg.vectors import NO_UNION, UNCHECKED_VECTOR, DeletionVectors
 
-__all__ = ["DANGLING", "ON_TABLES", "REDUCED"]
+__all__ = ["DANGLING", "ICEBERG_MODELS", "REDUCED"]
 
 TWO = ("jack", "sarah")
 READ = "ConsistentRead"
@@ -63,14 +39,14 @@ DANGLING = ("NoDanglingDeleteFiles",)
 REDUCED = MappingProxyType({"symmetry": True, "reduction": True})
 
 
-def _writing(kind: str, name: str, *unreached: str, **rest: Any) -> Case:
+def _writing(kind: str, name: str, *unreached: str, **rest: Any) -> ModelCase:
     """A case of a model of writers, in which compactions start only if there is a budget."""
     if not rest.get("max_compaction_ops"):
         unreached = (*unreached, COMPACTION)
     return case(kind, name, unreached=() if rest.get("violates") else unreached, **rest)
 
 
-BASE = Extension(
+BASE = ModelSuite(
     name="writers",
     format=ICEBERG,
     shows="A merge-on-read DELETE that does not look at new delete files loses to an UPDATE.",
@@ -90,16 +66,12 @@ BASE = Extension(
         _writing(SAFE, "copy-on-write", update_mode=COPY_ON_WRITE, delete_mode=COPY_ON_WRITE),
         _writing(SAFE, "with fix B", fix="B", identity="canonical"),
         _writing(
-            SAFE,
-            "with the fix, compaction",
-            fix="A",
-            identity="canonical",
-            max_compaction_ops=1,
+            SAFE, "with the fix, compaction", fix="A", identity="canonical", max_compaction_ops=1
         ),
         _writing(
             MUTANT,
             "copy-on-write ignores deletes",
-            mutant=COW_IGNORES_DELETES,
+            mutant="cow-ignores-deletes",
             violates=READ,
             steps=23,
             writers=1,
@@ -112,11 +84,11 @@ BASE = Extension(
     ),
 )
 
-PARTITIONS = Extension(
+PARTITIONS = ModelSuite(
     name="partitions",
     format=ICEBERG,
     shows="Conflicts are looked for only where the predicate may match, and none is missed.",
-    model=Partitions,
+    model=PartitionedTable,
     without=DANGLING,
     options=REDUCED,
     cases=(
@@ -149,7 +121,7 @@ PARTITIONS = Extension(
             MUTANT,
             "exclusive projection",
             fix="A",
-            mutant=EXCLUSIVE_PROJECTION,
+            mutant="exclusive-projection",
             violates=READ,
             steps=14,
             moves=9,
@@ -158,7 +130,7 @@ PARTITIONS = Extension(
             MUTANT,
             "filter of the new value",
             fix="A",
-            mutant=FILTER_OF_NEW_VALUE,
+            mutant="filter-of-new-value",
             violates=READ,
             steps=14,
             moves=9,
@@ -168,7 +140,7 @@ PARTITIONS = Extension(
             "new spec on old files",
             fix="A",
             evolve_to=2,
-            mutant=NEW_SPEC_ON_OLD_FILES,
+            mutant="new-spec-on-old-files",
             violates=READ,
             steps=14,
             moves=9,
@@ -176,7 +148,7 @@ PARTITIONS = Extension(
     ),
 )
 
-EQUALITY = Extension(
+EQUALITY = ModelSuite(
     name="equality-deletes",
     format=ICEBERG,
     shows="Writers that never read are safe if compaction keeps sequence numbers or looks.",
@@ -197,7 +169,7 @@ EQUALITY = Extension(
         _writing(
             MUTANT,
             "equal sequence number hides",
-            mutant=EQUAL_SEQUENCE,
+            mutant="equal-sequence",
             max_compaction_ops=1,
             max_write_ops=1,
             violates=READ,
@@ -207,7 +179,7 @@ EQUALITY = Extension(
         _writing(
             MUTANT,
             "compaction takes a new sequence number and does not look",
-            mutant=UNCHECKED_REWRITE,
+            mutant="unchecked-rewrite",
             starting_sequence=False,
             max_compaction_ops=1,
             max_write_ops=2,
@@ -220,11 +192,11 @@ EQUALITY = Extension(
 
 NO_OVERWRITE = "StartFilterOverwriteOperation"
 
-FILTERS = Extension(
+FILTERS = ModelSuite(
     name="filter-deletes",
     format=ICEBERG,
     shows="Files are dropped by their bounds, judged against the version that is built on.",
-    model=FilterDeletes,
+    model=DeletesByFilter,
     without=DANGLING,
     options=REDUCED,
     cases=(
@@ -258,7 +230,7 @@ FILTERS = Extension(
             "DELETE ignores dropped files",
             NO_OVERWRITE,
             fix="A",
-            mutant=DELETE_IGNORES_DROPS,
+            mutant="delete-ignores-drops",
             shows="The row that it deletes is gone anyway.",
         ),
         _writing(
@@ -266,7 +238,7 @@ FILTERS = Extension(
             "DELETE ignores dropped files, 4 writes, rows have an identity",
             NO_OVERWRITE,
             fix="A",
-            mutant=DELETE_IGNORES_DROPS,
+            mutant="delete-ignores-drops",
             max_write_ops=4,
             history="row",
             shows="A row that was inserted again is another row.",
@@ -275,7 +247,7 @@ FILTERS = Extension(
             MUTANT,
             "DELETE ignores dropped files, 4 writes, rows are keys",
             fix="A",
-            mutant=DELETE_IGNORES_DROPS,
+            mutant="delete-ignores-drops",
             max_write_ops=4,
             violates=READ,
             steps=16,
@@ -286,7 +258,7 @@ FILTERS = Extension(
             MUTANT,
             "UPDATE ignores dropped files",
             fix="A",
-            mutant=UPDATE_IGNORES_DROPS,
+            mutant="update-ignores-drops",
             violates=READ,
             steps=12,
             moves=6,
@@ -297,7 +269,7 @@ FILTERS = Extension(
             fix="A",
             col1_values=TWO,
             max_compaction_ops=1,
-            mutant=BOUNDS_ARE_EXACT,
+            mutant="bounds-are-exact",
             violates=READ,
             steps=16,
             moves=8,
@@ -307,7 +279,7 @@ FILTERS = Extension(
             "filter on the scan version",
             fix="A",
             col1_values=TWO,
-            mutant=FILTERS_THE_SCAN,
+            mutant="filters-the-scan",
             violates=READ,
             steps=11,
             moves=6,
@@ -315,7 +287,7 @@ FILTERS = Extension(
     ),
 )
 
-VECTORS = Extension(
+VECTORS = ModelSuite(
     name="deletion-vectors",
     format=ICEBERG,
     shows="On format version 3 the anomaly is gone without a fix: one vector a file, checked.",
@@ -329,7 +301,7 @@ VECTORS = Extension(
         _writing(
             MUTANT,
             "vector without union",
-            mutant=NO_UNION,
+            mutant="no-union",
             writers=1,
             max_write_ops=4,
             max_compaction_ops=1,
@@ -339,17 +311,12 @@ VECTORS = Extension(
             moves=10,
         ),
         _writing(
-            MUTANT,
-            "vector unchecked",
-            mutant=UNCHECKED_VECTOR,
-            violates=READ,
-            steps=14,
-            moves=6,
+            MUTANT, "vector unchecked", mutant="unchecked-vector", violates=READ, steps=14, moves=6
         ),
     ),
 )
 
-DELETE_FILES = Extension(
+DELETE_FILES = ModelSuite(
     name="delete-file-compaction",
     format=ICEBERG,
     shows="Delete files may be merged, and dangling entries dropped, without changing a scan.",
@@ -363,14 +330,14 @@ DELETE_FILES = Extension(
             CONTROL,
             "the result gets the new sequence number",
             fix="A",
-            mutant=NEW_SEQUENCE,
+            mutant="new-sequence",
             shows="A position delete names its file, so a greater number hides nothing more.",
         ),
         _writing(
             CONTROL,
             "dangling is judged at the scan",
             fix="A",
-            mutant=DROPS_AT_SCAN,
+            mutant="drops-at-scan",
             max_compaction_ops=1,
             col1_values=TWO,
             shows="A path that is gone never comes back.",
@@ -379,7 +346,7 @@ DELETE_FILES = Extension(
             MUTANT,
             "delete files lost",
             fix="A",
-            mutant=LOSES_DELETES,
+            mutant="loses-deletes",
             violates=READ,
             steps=19,
             moves=8,
@@ -390,7 +357,7 @@ DELETE_FILES = Extension(
 # Without compaction every old file is still in use.
 IN_USE = ("DeleteFile", "ReadDataFiles (file is gone)")
 
-EXPIRY = Extension(
+EXPIRY = ModelSuite(
     name="expiry-and-writers",
     format=ICEBERG,
     shows="A writer whose scan snapshot is expired must abort, and keep its files if unsure.",
@@ -405,7 +372,7 @@ EXPIRY = Extension(
             MUTANT,
             "scan snapshot missing, validation skipped",
             fix="A",
-            mutant=SKIPS_VALIDATION,
+            mutant="skips-validation",
             violates=READ,
             steps=15,
             moves=12,
@@ -414,7 +381,7 @@ EXPIRY = Extension(
             MUTANT,
             "clean-up on unknown outcome",
             fix="A",
-            mutant=CLEANS_ON_UNKNOWN,
+            mutant="cleans-on-unknown",
             max_unknowns=1,
             violates=WHOLE,
             steps=4,
@@ -424,7 +391,7 @@ EXPIRY = Extension(
             MUTANT,
             "shared files deleted",
             fix="A",
-            mutant=DELETES_SHARED,
+            mutant="deletes-shared",
             violates=WHOLE,
             steps=11,
             moves=9,
@@ -432,4 +399,4 @@ EXPIRY = Extension(
     ),
 )
 
-ON_TABLES = (BASE, PARTITIONS, EQUALITY, FILTERS, VECTORS, DELETE_FILES, EXPIRY)
+ICEBERG_MODELS = (BASE, PARTITIONS, EQUALITY, FILTERS, VECTORS, DELETE_FILES, EXPIRY)

@@ -1,45 +1,25 @@
-"""The models of Iceberg commits that a server turns into Delta commits."""
+"""The models of Iceberg commits that a server turns into Delta commits in the catalogue."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from twinlake.verify.models.catalogue.iceberg import REDUCED
-from twinlake.verify.models.catalogue.rows import (
+from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     FINDING,
     ICEBERG,
     MUTANT,
     SAFE,
-    Case,
-    Extension,
+    ModelCase,
+    ModelSuite,
     case,
 )
 from twinlake.verify.models.iceberg.values import COPY_ON_WRITE, SERIALIZABLE
-from twinlake.verify.models.server.cleaning import (
-    CLEANS_LISTED,
-    COUNTS_ENTRIES,
-    DELETES_AT_ONCE,
-    NO_GRACE,
-    VACUUMS_LISTED,
-    CleanedTwice,
-)
+from twinlake.verify.models.server import ServerCommits, ServerReachability, TwinTableCleanup
 from twinlake.verify.models.server.clients import DELTA_OPERATIONS, SINCE_BASE, SINCE_SCAN
-from twinlake.verify.models.server.model import EverythingHappens, ThroughServer
-from twinlake.verify.models.server.mutants import (
-    CACHED_VIEW,
-    FORGETS_KEY,
-    LOCAL_IDS,
-    NO_KEY,
-    REFUSES_AS_CONFLICT,
-    RESENDS,
-    RETRIES_PUT,
-    SERVER_GIVES_UP,
-    TWO_VECTORS,
-    UNKNOWN_IS_FAILURE,
-)
 
-__all__ = ["THROUGH_SERVER"]
+__all__ = ["SERVER_MODELS"]
 
 ONE, TWO = ("jack",), ("jack", "sarah")
 READ, ONCE, REQUIRED = "ConsistentRead", "CommittedExactlyOnce", "RequirementsHeld"
@@ -49,7 +29,7 @@ DIRECT = ("DeltaStart", "DeltaPut", "DeltaRebase", "DeltaConflict")
 READING = ("StartDeleteOperation", "StartUpdateOperation", "ReadDataFiles")
 
 
-def _serving(kind: str, name: str, *unreached: str, **rest: Any) -> Case:
+def _serving(kind: str, name: str, *unreached: str, **rest: Any) -> ModelCase:
     """A case with the fix, in which happens only what there is a budget for."""
     never = list(unreached)
     if not rest.get("max_compaction_ops"):
@@ -64,17 +44,17 @@ def _serving(kind: str, name: str, *unreached: str, **rest: Any) -> Case:
     return case(kind, name, unreached=() if rest.get("violates") else tuple(never), **wanted)
 
 
-def _direct(kind: str, name: str, *unreached: str, **rest: Any) -> Case:
-    """A case with a client that writes the log directly, once unless told."""
+def _direct(kind: str, name: str, *unreached: str, **rest: Any) -> ModelCase:
+    """A case with a client that writes the log directly, once by default."""
     wanted = {"delta_clients": 1, "max_delta_ops": 1, "stored_ids": ONE, **rest}
     return _serving(kind, name, *unreached, **wanted)
 
 
-SERVER = Extension(
+SERVER = ModelSuite(
     name="server",
     format=ICEBERG,
     shows="Commits through servers on a Delta log keep what a catalog's register keeps.",
-    model=ThroughServer,
+    model=ServerCommits,
     options=REDUCED,
     cases=(
         _serving(SAFE, "one server"),
@@ -173,7 +153,7 @@ SERVER = Extension(
         _serving(
             MUTANT,
             "put again unchecked",
-            mutant=RETRIES_PUT,
+            mutant="retries-put",
             servers=2,
             stored_ids=ONE,
             max_write_ops=2,
@@ -184,7 +164,7 @@ SERVER = Extension(
         _direct(
             MUTANT,
             "put again unchecked, a direct client",
-            mutant=RETRIES_PUT,
+            mutant="retries-put",
             writers=1,
             max_write_ops=1,
             violates=REQUIRED,
@@ -194,7 +174,7 @@ SERVER = Extension(
         _direct(
             MUTANT,
             "put again with the files checked only",
-            mutant=RETRIES_PUT,
+            mutant="retries-put",
             file_check=SINCE_BASE,
             writers=1,
             max_write_ops=1,
@@ -203,49 +183,44 @@ SERVER = Extension(
             moves=6,
             shows="No file changed, but the schema did.",
         ),
-        _serving(CONTROL, "put again unchecked, nobody to race with", mutant=RETRIES_PUT),
+        _serving(CONTROL, "put again unchecked, nobody to race with", mutant="retries-put"),
         _serving(
             CONTROL,
             "put again with the files checked only, one file",
-            mutant=RETRIES_PUT,
+            mutant="retries-put",
             file_check=SINCE_BASE,
             servers=2,
             stored_ids=ONE,
             max_write_ops=2,
         ),
         _serving(
-            MUTANT,
-            "cached view",
-            mutant=CACHED_VIEW,
-            violates=REQUIRED,
-            steps=26,
-            moves=17,
+            MUTANT, "cached view", mutant="cached-view", violates=REQUIRED, steps=26, moves=17
         ),
         _direct(
             MUTANT,
             "cached view, a direct client",
-            mutant=CACHED_VIEW,
+            mutant="cached-view",
             writers=1,
             max_write_ops=2,
             violates=REQUIRED,
             steps=21,
             moves=15,
         ),
-        _serving(CONTROL, "cached view, one client", ABORT, mutant=CACHED_VIEW, writers=1),
+        _serving(CONTROL, "cached view, one client", ABORT, mutant="cached-view", writers=1),
         _serving(
             MUTANT,
             "snapshot ids of a server's own",
-            mutant=LOCAL_IDS,
+            mutant="local-ids",
             servers=2,
             violates="ServersShowTheSame",
             steps=20,
             moves=12,
         ),
-        _serving(CONTROL, "snapshot ids of the only server's own", mutant=LOCAL_IDS),
+        _serving(CONTROL, "snapshot ids of the only server's own", mutant="local-ids"),
         _serving(
             MUTANT,
             "two vectors",
-            mutant=TWO_VECTORS,
+            mutant="two-vectors",
             writers=1,
             col1_values=TWO,
             stored_ids=TWO,
@@ -255,14 +230,14 @@ SERVER = Extension(
             moves=4,
         ),
         _serving(
-            CONTROL, "two vectors, one row", mutant=TWO_VECTORS, stored_ids=ONE, max_write_ops=2
+            CONTROL, "two vectors, one row", mutant="two-vectors", stored_ids=ONE, max_write_ops=2
         ),
         _serving(
             MUTANT,
             "a refusal that asks to try again",
             fix=None,
             file_check=SINCE_SCAN,
-            mutant=REFUSES_AS_CONFLICT,
+            mutant="refuses-as-conflict",
             violates="OperationsEventuallyCommitOrAbort",
             steps=22,
             shows="The client refreshes, passes its own checks and sends the same, for ever.",
@@ -270,11 +245,11 @@ SERVER = Extension(
     ),
 )
 
-SERVER_FAULTS = Extension(
+SERVER_FAULTS = ModelSuite(
     name="server-faults",
     format=ICEBERG,
-    shows="Every operation is committed once at most, and nobody is told that one failed in vain.",
-    model=ThroughServer,
+    shows="Every operation is committed once at most, and no committed one is reported as failed.",
+    model=ServerCommits,
     options=REDUCED,
     cases=(
         _serving(SAFE, "one fault", ABORT, *READING, writers=1, max_write_ops=1, faults=1),
@@ -303,7 +278,7 @@ SERVER_FAULTS = Extension(
         _serving(
             MUTANT,
             "no idempotency key",
-            mutant=NO_KEY,
+            mutant="no-key",
             writers=1,
             max_write_ops=1,
             faults=1,
@@ -311,11 +286,11 @@ SERVER_FAULTS = Extension(
             steps=16,
             moves=12,
         ),
-        _serving(CONTROL, "no idempotency key, no faults", mutant=NO_KEY),
+        _serving(CONTROL, "no idempotency key, no faults", mutant="no-key"),
         _serving(
             MUTANT,
             "key looked up only once",
-            mutant=FORGETS_KEY,
+            mutant="forgets-key",
             writers=1,
             servers=2,
             max_write_ops=1,
@@ -328,14 +303,14 @@ SERVER_FAULTS = Extension(
             CONTROL,
             "key looked up only once, one server",
             ABORT,
-            mutant=FORGETS_KEY,
+            mutant="forgets-key",
             max_write_ops=2,
             faults=1,
         ),
         _serving(
             MUTANT,
             "started over without an answer",
-            mutant=RESENDS,
+            mutant="resends",
             writers=1,
             max_write_ops=1,
             faults=1,
@@ -346,7 +321,7 @@ SERVER_FAULTS = Extension(
         _serving(
             MUTANT,
             "unknown outcome told as failure",
-            mutant=UNKNOWN_IS_FAILURE,
+            mutant="unknown-is-failure",
             writers=1,
             max_write_ops=1,
             faults=1,
@@ -355,14 +330,12 @@ SERVER_FAULTS = Extension(
             moves=6,
         ),
         _serving(
-            CONTROL,
-            "unknown outcome told as failure, no faults",
-            mutant=UNKNOWN_IS_FAILURE,
+            CONTROL, "unknown outcome told as failure, no faults", mutant="unknown-is-failure"
         ),
         _serving(
             MUTANT,
             "server gives up on an unknown outcome",
-            mutant=SERVER_GIVES_UP,
+            mutant="server-gives-up",
             writers=1,
             max_write_ops=1,
             faults=1,
@@ -373,11 +346,11 @@ SERVER_FAULTS = Extension(
     ),
 )
 
-SERVER_TOGETHER = Extension(
+SERVER_TOGETHER = ModelSuite(
     name="server-together",
     format=ICEBERG,
     shows="Clients, servers, a direct client and faults together: everything happens, and holds.",
-    model=EverythingHappens,
+    model=ServerReachability,
     options=REDUCED,
     cases=tuple(
         _direct(
@@ -394,11 +367,11 @@ SERVER_TOGETHER = Extension(
     ),
 )
 
-SERVER_CLEANING = Extension(
+SERVER_CLEANING = ModelSuite(
     name="server-cleaning",
     format=ICEBERG,
-    shows="Vacuum and expiry by either door take no file from a reader of either face.",
-    model=CleanedTwice,
+    shows="Vacuum and snapshot expiry take no file from a Delta or an Iceberg reader.",
+    model=TwinTableCleanup,
     cases=(
         case(SAFE, "one write"),
         case(SAFE, "two writes", max_writes=2, max_ticks=3, large=True),
@@ -413,19 +386,19 @@ SERVER_CLEANING = Extension(
         *(
             case(MUTANT, name, mutant=mutant, violates=violates, steps=steps)
             for name, mutant, violates, steps in (
-                ("vacuum ignores the list", VACUUMS_LISTED, "ListedSnapshotsAreWhole", 6),
-                ("expired files deleted at once", DELETES_AT_ONCE, "ReadersFinish", 6),
-                ("no grace for new files", NO_GRACE, "ListedSnapshotsAreWhole", 4),
+                ("vacuum ignores the list", "vacuums-listed", "ListedSnapshotsAreWhole", 6),
+                ("expired files deleted at once", "deletes-at-once", "ReadersFinish", 6),
+                ("no grace for new files", "no-grace", "ListedSnapshotsAreWhole", 4),
                 (
                     "log cleaned under listed snapshots",
-                    CLEANS_LISTED,
+                    "cleans-listed",
                     "ListedSnapshotsCanBeDerived",
                     3,
                 ),
-                ("entries counted", COUNTS_ENTRIES, "NumbersAreStable", 4),
+                ("entries counted", "counts-entries", "NumbersAreStable", 4),
             )
         ),
     ),
 )
 
-THROUGH_SERVER = (SERVER, SERVER_FAULTS, SERVER_TOGETHER, SERVER_CLEANING)
+SERVER_MODELS = (SERVER, SERVER_FAULTS, SERVER_TOGETHER, SERVER_CLEANING)

@@ -1,83 +1,26 @@
-"""The Delta log model, and models of what it leaves out."""
+"""Models of Delta: the log of the source document, and what that document leaves out.
 
-from twinlake.verify.models.delta.applications import (
-    IGNORES_LAST_BATCH,
-    NOTES_ID_LATER,
-    UNCHECKED_APPLICATION,
-    ApplicationIds,
-)
-from twinlake.verify.models.delta.checkpoints import (
-    ACCEPTS_INCOMPLETE,
-    CLEANS_TO_NEWEST,
-    CLEANS_TOO_EARLY,
-    DROPS_TOMBSTONES,
-    TRUSTS_HINT,
-    Checkpoints,
-)
-from twinlake.verify.models.delta.isolation import (
-    COMMIT_ORDER,
-    COMPACTION_ASKS,
-    COMPACTION_CHANGES_DATA,
-    HIDES_READS,
-    IGNORES_ADDED,
-    IGNORES_REMOVED,
-    RELAXED,
-    SERIALIZABLE,
-    SOME_ORDER,
-    WRITE_SERIALIZABLE,
-    Isolation,
-)
+Here belong the variables, actions and properties of writers, VACUUM, checkpoints, row ids and
+isolation on a Delta log alone. Configurations and expected results belong in ``catalogue``.
+"""
+
+from twinlake.verify.models.delta.application_ids import ApplicationIds
+from twinlake.verify.models.delta.checkpoints import Checkpoints
+from twinlake.verify.models.delta.deletion_vectors import ConcurrentVectors
+from twinlake.verify.models.delta.isolation import Isolation
+from twinlake.verify.models.delta.log_store import LogStore
 from twinlake.verify.models.delta.model import DeltaLog
-from twinlake.verify.models.delta.row_tracking import (
-    KEEPS_BASE_IDS,
-    NEW_IDS_ON_REWRITE,
-    RowTracking,
-)
-from twinlake.verify.models.delta.storage import (
-    BLIND_OVERWRITE,
-    GIVE_UP,
-    NON_ATOMIC,
-    RETRY_BLINDLY,
-    LogStore,
-)
-from twinlake.verify.models.delta.vacuum import NO_GRACE, Vacuum, safe_retention
-from twinlake.verify.models.delta.vectors import PATH_ONLY, REPLACES_VECTOR, ConcurrentVectors
+from twinlake.verify.models.delta.row_tracking import DeltaRowTracking
+from twinlake.verify.models.delta.vacuum import DeltaVacuum, safe_retention
 
 __all__ = [
-    "ACCEPTS_INCOMPLETE",
-    "BLIND_OVERWRITE",
-    "CLEANS_TOO_EARLY",
-    "CLEANS_TO_NEWEST",
-    "COMMIT_ORDER",
-    "COMPACTION_ASKS",
-    "COMPACTION_CHANGES_DATA",
-    "DROPS_TOMBSTONES",
-    "GIVE_UP",
-    "HIDES_READS",
-    "IGNORES_ADDED",
-    "IGNORES_LAST_BATCH",
-    "IGNORES_REMOVED",
-    "KEEPS_BASE_IDS",
-    "NEW_IDS_ON_REWRITE",
-    "NON_ATOMIC",
-    "NOTES_ID_LATER",
-    "NO_GRACE",
-    "PATH_ONLY",
-    "RELAXED",
-    "REPLACES_VECTOR",
-    "RETRY_BLINDLY",
-    "SERIALIZABLE",
-    "SOME_ORDER",
-    "TRUSTS_HINT",
-    "UNCHECKED_APPLICATION",
-    "WRITE_SERIALIZABLE",
     "ApplicationIds",
     "Checkpoints",
     "ConcurrentVectors",
     "DeltaLog",
+    "DeltaRowTracking",
+    "DeltaVacuum",
     "Isolation",
     "LogStore",
-    "RowTracking",
-    "Vacuum",
     "safe_retention",
 ]

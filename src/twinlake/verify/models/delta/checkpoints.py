@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from twinlake.verify.checker import Failure, Next, Role, Start, action, always
-from twinlake.verify.models.mutation import WithMutants
+from twinlake.verify.checker import Failure, InitialState, Next, Role, action, always
+from twinlake.verify.models.mutation import MutantModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = [
-    "ACCEPTS_INCOMPLETE",
-    "CLEANS_TOO_EARLY",
-    "CLEANS_TO_NEWEST",
-    "DROPS_TOMBSTONES",
-    "TRUSTS_HINT",
-    "Checkpoints",
-]
+__all__ = ["Checkpoints"]
 
 #: Mutants: the clean-up trusts a checkpoint of which parts are missing; it deletes up to the
 #: newest checkpoint although an older version is retained; a reader uses an incomplete one, or
@@ -30,14 +23,14 @@ DROPS_TOMBSTONES = "drops-tombstones"
 IDLE, PARTS, HINT, CLEANS = "IDLE", "PARTS", "HINT", "CLEANS"
 
 
-class Checkpoint(NamedTuple):
+class _Checkpoint(NamedTuple):
     """A checkpoint and how many of its parts have been written."""
 
     version: int
     parts: int
 
 
-class Actor(NamedTuple):
+class _Actor(NamedTuple):
     """A committer, a checkpointer or a cleaner."""
 
     state: str = IDLE
@@ -46,7 +39,7 @@ class Actor(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoints(WithMutants):
+class Checkpoints(MutantModel):
     """A committer, one who writes checkpoints part by part, and one who cleans the log up.
 
     The newest ``retained`` versions must stay readable. The hint to the last checkpoint may be
@@ -73,58 +66,53 @@ class Checkpoints(WithMutants):
         """One of each."""
         return tuple(Role(name=name) for name in ("Committer", "Checkpointer", "Cleaner"))
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """Version 0, and its entry."""
-        yield Start(
-            {
-                "committed": (0,),
-                "entries": frozenset((0,)),
-                "checkpoints": (),
-                "hint": -1,
-            },
-            (Actor(),) * 3,
+        yield InitialState(
+            {"committed": (0,), "entries": frozenset((0,)), "checkpoints": (), "hint": -1},
+            (_Actor(),) * 3,
         )
 
     @action(role="Committer", at=IDLE, writes=("committed", "entries"))
     def commit(
-        self, _actor: Actor, committed: tuple[int], entries: frozenset[int]
+        self, _actor: _Actor, committed: tuple[int], entries: frozenset[int]
     ) -> Iterator[Next]:
         """Put the next entry."""
         version = committed[0] + 1
         if version <= self.max_versions:
             after: dict[str, Hashable] = {"committed": (version,)}
             after["entries"] = entries | {version}
-            yield Next(Actor(), after, {"version": version})
+            yield Next(_Actor(), after, {"version": version})
 
     @action(role="Checkpointer", at=IDLE)
     def begin_checkpoint(
-        self, _actor: Actor, committed: tuple[int], checkpoints: tuple[Checkpoint, ...]
+        self, _actor: _Actor, committed: tuple[int], checkpoints: tuple[_Checkpoint, ...]
     ) -> Iterator[Next]:
         """Choose the newest version, if it has no checkpoint yet."""
         if all(one.version < committed[0] for one in checkpoints):
-            yield Next(Actor(PARTS, committed[0]), arguments={"version": committed[0]})
+            yield Next(_Actor(PARTS, committed[0]), arguments={"version": committed[0]})
 
     @action(role="Checkpointer", at=PARTS, writes=("checkpoints",))
-    def write_part(self, actor: Actor, checkpoints: tuple[Checkpoint, ...]) -> Iterator[Next]:
+    def write_part(self, actor: _Actor, checkpoints: tuple[_Checkpoint, ...]) -> Iterator[Next]:
         """Write one more part; a part is whole, but the parts do not come together."""
         done = next((one.parts for one in checkpoints if one.version == actor.version), 0)
         others = [one for one in checkpoints if one.version != actor.version]
-        after = tuple(sorted([*others, Checkpoint(actor.version, done + 1)]))
+        after = tuple(sorted([*others, _Checkpoint(actor.version, done + 1)]))
         state = HINT if done + 1 == self.parts else PARTS
         yield Next(actor._replace(state=state), {"checkpoints": after}, {"part": done + 1})
 
     @action(role="Checkpointer", at=HINT, writes=("hint",))
-    def write_hint(self, actor: Actor) -> Iterator[Next]:
+    def write_hint(self, actor: _Actor) -> Iterator[Next]:
         """Point to the checkpoint; a reader may well look before this."""
-        yield Next(Actor(), {"hint": actor.version}, {"version": actor.version})
+        yield Next(_Actor(), {"hint": actor.version}, {"version": actor.version})
 
     @action(role="Cleaner", at=IDLE)
     def plan_cleanup(
         self,
-        _actor: Actor,
+        _actor: _Actor,
         committed: tuple[int],
         entries: frozenset[int],
-        checkpoints: tuple[Checkpoint, ...],
+        checkpoints: tuple[_Checkpoint, ...],
     ) -> Iterator[Next]:
         """Find entries that no retained version needs: those up to a checkpoint before it."""
         oldest = committed[0] if self.mutant == CLEANS_TO_NEWEST else self._oldest(committed[0])
@@ -136,19 +124,19 @@ class Checkpoints(WithMutants):
         ]
         doomed = sorted(version for version in entries if usable and version <= max(usable))
         if doomed:
-            yield Next(Actor(CLEANS, doomed=tuple(doomed)), arguments={"entries": doomed})
+            yield Next(_Actor(CLEANS, doomed=tuple(doomed)), arguments={"entries": doomed})
 
     @action(role="Cleaner", at=CLEANS, writes=("entries",))
-    def delete_entry(self, actor: Actor, entries: frozenset[int]) -> Iterator[Next]:
+    def delete_entry(self, actor: _Actor, entries: frozenset[int]) -> Iterator[Next]:
         """Delete one entry."""
         version, *rest = actor.doomed
-        after = Actor(CLEANS, doomed=tuple(rest)) if rest else Actor()
+        after = _Actor(CLEANS, doomed=tuple(rest)) if rest else _Actor()
         yield Next(after, {"entries": entries - {version}}, {"version": version})
 
     def _oldest(self, newest: int) -> int:
         return max(0, newest - self.retained + 1)
 
-    def _base(self, version: int, checkpoints: tuple[Checkpoint, ...], hint: int) -> int:
+    def _base(self, version: int, checkpoints: tuple[_Checkpoint, ...], hint: int) -> int:
         """The checkpoint from which a reader rebuilds a version; -1 for none."""
         if self.mutant == TRUSTS_HINT:
             return hint if hint <= version else -1
@@ -165,7 +153,7 @@ class Checkpoints(WithMutants):
         self,
         committed: tuple[int],
         entries: frozenset[int],
-        checkpoints: tuple[Checkpoint, ...],
+        checkpoints: tuple[_Checkpoint, ...],
         hint: int,
     ) -> Failure | None:
         """Every retained version is a checkpoint and the entries after it, without a gap."""
@@ -187,7 +175,7 @@ class Checkpoints(WithMutants):
 
     @always
     def tombstones_of_retained_versions_survive(
-        self, committed: tuple[int], checkpoints: tuple[Checkpoint, ...], hint: int
+        self, committed: tuple[int], checkpoints: tuple[_Checkpoint, ...], hint: int
     ) -> Failure | None:
         """A vacuum of the newest version knows when each file of a retained one was removed.
 

@@ -1,64 +1,54 @@
 """Isolation on Delta: is there a serial order that explains what every operation read?
 
-Commits are refused by the rules that twinlake really commits by. *Serializable* promises that the
+Commits are refused by the rules that twinlake really commits by. *Serializable* requires that the
 order of the versions is such an order, *write-serializable* that there is one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
-    Check,
+    ActionCheck,
     Failure,
+    InitialState,
     ModelError,
     Next,
-    Start,
     action,
     always,
     eventually_always,
 )
-from twinlake.verify.models.delta.serial_orders import (
-    APPEND,
-    COMPACT,
-    COUNT,
-    DELETE,
-    File,
-    Row,
-    Rows,
-    Work,
-    explained,
-)
-from twinlake.verify.models.delta.shipped import (
+from twinlake.verify.models.delta.conflict_rules import (
     ADDED_FILES,
     EVERYTHING,
     REMOVED_FILES,
-    Added,
-    Commit,
+    CheckedCommit,
+    PartitionedPath,
     conflict,
 )
-from twinlake.verify.models.mutation import Writers
+from twinlake.verify.models.mutation import WriterModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from twinlake.verify.models.delta.shipped import Lost
+    from twinlake.verify.models.delta.conflict_rules import RuleConflict
 
 __all__ = [
     "COMMIT_ORDER",
-    "COMPACTION_ASKS",
-    "COMPACTION_CHANGES_DATA",
-    "HIDES_READS",
-    "IGNORES_ADDED",
-    "IGNORES_REMOVED",
-    "RELAXED",
     "SERIALIZABLE",
     "SOME_ORDER",
     "WRITE_SERIALIZABLE",
     "Isolation",
+    "IsolationFile",
+    "IsolationOperation",
+    "Rows",
+    "applied",
+    "explained",
 ]
 
+APPEND, COUNT, DELETE, COMPACT = "append", "count", "delete", "compact"
 SERIALIZABLE, WRITE_SERIALIZABLE = LEVELS = ("Serializable", "WriteSerializable")
 COMMIT_ORDER, SOME_ORDER = ORDERS = ("commit order", "some order")
 
@@ -75,32 +65,58 @@ IDLE, COMMIT = "IDLE", "COMMIT"
 NAMES = {APPEND: "WRITE", COUNT: "WRITE", DELETE: "DELETE", COMPACT: "OPTIMIZE"}
 
 
-class Version(NamedTuple):
+Row = tuple[str, int]
+
+
+class IsolationFile(NamedTuple):
+    """A data file of one partition."""
+
+    path: str
+    partition: str
+    rows: tuple[Row, ...]
+
+
+class IsolationOperation(NamedTuple):
+    """An operation with what it read, what it adds and what it removes."""
+
+    kind: str
+    partition: str
+    seen: tuple[Row, ...] = ()
+    added: tuple[IsolationFile, ...] = ()
+    removed: tuple[str, ...] = ()
+    commit: CheckedCommit = CheckedCommit("")
+
+
+#: The rows of a table by partition, sorted.
+Rows = tuple[tuple[str, tuple[Row, ...]], ...]
+
+
+class _Version(NamedTuple):
     """A version: its files, and the operation that made it."""
 
-    files: tuple[File, ...]
-    work: Work | None = None
+    files: tuple[IsolationFile, ...]
+    operation: IsolationOperation | None = None
 
 
-class Worker(NamedTuple):
+class _Worker(NamedTuple):
     """A writer and its operation."""
 
     state: str = IDLE
     read_version: int = 0
-    work: Work | None = None
+    operation: IsolationOperation | None = None
 
 
-Log = tuple[Version, ...]
+Log = tuple[_Version, ...]
 #: Who lost to whom, by kind.
 Losses = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Isolation(Writers):
+class Isolation(WriterModel):
     """Blind appends, appends of what was counted, deletes and compactions, under an isolation.
 
     A count reads one partition and appends what it found to the next. ``order`` is the order
-    that must explain everything; by default the one that the isolation promises.
+    that must explain everything; by default the one that the isolation level requires.
     """
 
     title: ClassVar[str] = "Delta isolation"
@@ -130,7 +146,7 @@ class Isolation(Writers):
         if self.max_ops > 5:
             raise ModelError("more than 5 operations have too many orders to look through")
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """A table with one row in each partition."""
         shared: dict[str, Hashable] = {
             "log": (self._first(),),
@@ -138,53 +154,61 @@ class Isolation(Writers):
             "started": (0,),
             "ended": 0,
         }
-        yield Start(shared, (Worker(),) * self.writers)
+        yield InitialState(shared, (_Worker(),) * self.writers)
 
-    def _first(self) -> Version:
-        return Version(tuple(File(f"file-{one}", one, (("first", 0),)) for one in self.partitions))
+    def _first(self) -> _Version:
+        return _Version(
+            tuple(IsolationFile(f"file-{one}", one, (("first", 0),)) for one in self.partitions)
+        )
 
     @action(at=IDLE, writes=("started",))
-    def start(self, _worker: Worker, log: Log, started: tuple[int]) -> Iterator[Next]:
+    def start(self, _worker: _Worker, log: Log, started: tuple[int]) -> Iterator[Next]:
         """Choose an operation, read, and write files."""
         if started[0] >= self.max_ops:
             return
         number = started[0] + 1
-        for work in self._choices(log[-1], number):
-            opened = Worker(COMMIT, len(log) - 1, work)
-            arguments = {"operation": work.kind, "partition": work.partition, "read": work.seen}
+        for operation in self._choices(log[-1], number):
+            opened = _Worker(COMMIT, len(log) - 1, operation)
+            arguments = {
+                "operation": operation.kind,
+                "partition": operation.partition,
+                "read": operation.seen,
+            }
             yield Next(opened, {"started": (number,)}, arguments)
 
-    def _choices(self, newest: Version, number: int) -> Iterator[Work]:
+    def _choices(self, newest: _Version, number: int) -> Iterator[IsolationOperation]:
         for at, partition in enumerate(self.partitions):
             files = [file for file in newest.files if file.partition == partition]
             seen = tuple(sorted(row for file in files for row in file.rows))
             path, following = f"file-{number}", self.partitions[at - 1]
-            blind = File(path, partition, ((APPEND, number),))
-            yield self._work(APPEND, partition, added=(blind,))
-            counted = File(path, following, ((COUNT, len(seen)),))
-            yield self._work(COUNT, partition, files, seen, added=(counted,))
+            blind = IsolationFile(path, partition, ((APPEND, number),))
+            yield self._operation(APPEND, partition, added=(blind,))
+            counted = IsolationFile(path, following, ((COUNT, len(seen)),))
+            yield self._operation(COUNT, partition, files, seen, added=(counted,))
             if files:
                 removed = tuple(file.path for file in files)
-                yield self._work(DELETE, partition, files, seen, removed=removed)
+                yield self._operation(DELETE, partition, files, seen, removed=removed)
         merged = [
-            File(f"file-{number}-{one}", one, rows)
+            IsolationFile(f"file-{number}-{one}", one, rows)
             for one in self.partitions
             if (rows := tuple(r for f in newest.files if f.partition == one for r in f.rows))
         ]
         if merged:
             every = tuple(file.path for file in newest.files)
-            yield self._work(COMPACT, "", list(newest.files), added=tuple(merged), removed=every)
+            yield self._operation(
+                COMPACT, "", list(newest.files), added=tuple(merged), removed=every
+            )
 
-    def _work(
+    def _operation(
         self,
         kind: str,
         partition: str,
-        read: list[File] | None = None,
+        read: list[IsolationFile] | None = None,
         seen: tuple[Row, ...] = (),
         *,
-        added: tuple[File, ...] = (),
+        added: tuple[IsolationFile, ...] = (),
         removed: tuple[str, ...] = (),
-    ) -> Work:
+    ) -> IsolationOperation:
         hidden = self.mutant == HIDES_READS and kind == COUNT
         asked = partition if kind in (COUNT, DELETE) and not hidden else None
         changes, name = kind != COMPACT, NAMES[kind]
@@ -192,45 +216,45 @@ class Isolation(Writers):
             asked = EVERYTHING
             if self.mutant == COMPACTION_CHANGES_DATA:
                 changes, name = True, "UPDATE"
-        commit = Commit(
+        commit = CheckedCommit(
             name,
-            added=tuple(Added(file.path, file.partition) for file in added),
+            added=tuple(PartitionedPath(file.path, file.partition) for file in added),
             removed=removed,
             data_change=changes,
             files=frozenset() if hidden else frozenset(file.path for file in read or ()),
             asked=asked,
         )
-        return Work(kind, partition, seen, added, removed, commit)
+        return IsolationOperation(kind, partition, seen, added, removed, commit)
 
     # --- commits ----------------------------------------------------------------------------------
 
     @action(at=COMMIT, writes=("log", "ended"))
-    def commit(self, worker: Worker, log: Log, ended: int) -> Iterator[Next]:
+    def commit(self, worker: _Worker, log: Log, ended: int) -> Iterator[Next]:
         """Put the next version, if the rules let the operation follow those it did not see."""
-        work = _of(worker)
+        operation = _operation_of(worker)
         if self._lost(worker, log) is not None:
             return
-        kept = tuple(file for file in log[-1].files if file.path not in work.removed)
-        version = Version((*kept, *work.added), work)
+        kept = tuple(file for file in log[-1].files if file.path not in operation.removed)
+        version = _Version((*kept, *operation.added), operation)
         done = {"log": (*log, version), "ended": ended + 1}
-        yield Next(Worker(), done, {"version": len(log)}, (Check("rules", True),))
+        yield Next(_Worker(), done, {"version": len(log)}, (ActionCheck("rules", True),))
 
     @action(at=COMMIT, writes=("lost", "ended"))
-    def refuse(self, worker: Worker, log: Log, lost: Losses, ended: int) -> Iterator[Next]:
+    def refuse(self, worker: _Worker, log: Log, lost: Losses, ended: int) -> Iterator[Next]:
         """A rule says that the operation must be done again."""
         found = self._lost(worker, log)
         if found is None:
             return
-        winner = log[found.version].work
-        pair = (_of(worker).kind, winner.kind if winner else "")
-        checks = (Check(found.rule, False, found.why),)
-        yield Next(Worker(), {"lost": lost | {pair}, "ended": ended + 1}, {"lost": pair}, checks)
+        winner = log[found.version].operation
+        pair = (_operation_of(worker).kind, winner.kind if winner else "")
+        checks = (ActionCheck(found.rule, False, found.why),)
+        yield Next(_Worker(), {"lost": lost | {pair}, "ended": ended + 1}, {"lost": pair}, checks)
 
-    def _lost(self, worker: Worker, log: Log) -> Lost | None:
+    def _lost(self, worker: _Worker, log: Log) -> RuleConflict | None:
         winners = tuple(
-            version.work.commit
+            version.operation.commit
             for version in log[worker.read_version + 1 :]
-            if version.work is not None
+            if version.operation is not None
         )
         without: frozenset[str] = frozenset()
         if self.mutant == IGNORES_ADDED:
@@ -238,7 +262,7 @@ class Isolation(Writers):
         elif self.mutant == IGNORES_REMOVED:
             without = REMOVED_FILES
         return conflict(
-            _of(worker).commit,
+            _operation_of(worker).commit,
             worker.read_version,
             winners,
             isolation=WRITE_SERIALIZABLE if self.mutant == RELAXED else self.isolation,
@@ -250,13 +274,13 @@ class Isolation(Writers):
     @always
     def a_serial_order_explains_everything(self, log: Log) -> Failure | None:
         """Done one after the other, the operations read what they read and leave what is there."""
-        done = tuple(version.work for version in log if version.work is not None)
+        done = tuple(version.operation for version in log if version.operation is not None)
         start = _rows(log[0])
-        promised = COMMIT_ORDER if self.isolation == SERIALIZABLE else SOME_ORDER
-        strict = (self.order or promised) == COMMIT_ORDER
+        default = COMMIT_ORDER if self.isolation == SERIALIZABLE else SOME_ORDER
+        strict = (self.order or default) == COMMIT_ORDER
         if explained(start, done, _rows(log[-1]), strict=strict):
             return None
-        kinds = [f"{work.kind} {work.partition}".strip() for work in done]
+        kinds = [f"{one.kind} {one.partition}".strip() for one in done]
         which = "the order of versions does not explain" if strict else "no serial order explains"
         return Failure(f"{which} {', '.join(kinds)}", {"operations": kinds})
 
@@ -280,14 +304,42 @@ class Isolation(Writers):
         return {"version": len(after) - 1, "rows": dict(_rows(after[-1]))}
 
 
-def _of(worker: Worker) -> Work:
-    if worker.work is None:
+def _operation_of(worker: _Worker) -> IsolationOperation:
+    if worker.operation is None:
         raise ModelError("a writer that commits has an operation")
-    return worker.work
+    return worker.operation
 
 
-def _rows(version: Version) -> Rows:
+def _rows(version: _Version) -> Rows:
     found: dict[str, list[Row]] = {}
     for file in version.files:
         found.setdefault(file.partition, []).extend(file.rows)
     return tuple((name, tuple(sorted(rows))) for name, rows in sorted(found.items()) if rows)
+
+
+@lru_cache(maxsize=100_000)
+def explained(
+    start: Rows, left: tuple[IsolationOperation, ...], end: Rows, *, strict: bool
+) -> bool:
+    """Whether the operations, in some order or just in this one, lead from ``start`` to ``end``."""
+    left = tuple(operation for operation in left if operation.kind != COMPACT)
+    if not left:
+        return start == end
+    for at, operation in enumerate(left[:1] if strict else left):
+        after = applied(dict(start), operation)
+        if after is not None and explained(
+            after, (*left[:at], *left[at + 1 :]), end, strict=strict
+        ):
+            return True
+    return False
+
+
+def applied(rows: dict[str, tuple[Row, ...]], operation: IsolationOperation) -> Rows | None:
+    """The table after an operation, or ``None`` if it would have read something else."""
+    if operation.kind != APPEND and rows.get(operation.partition, ()) != operation.seen:
+        return None
+    if operation.kind == DELETE:
+        rows.pop(operation.partition, None)
+    for file in operation.added:
+        rows[file.partition] = tuple(sorted((*rows.get(file.partition, ()), *file.rows)))
+    return tuple(sorted(rows.items()))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from twinlake.verify.checker import (
     Failure,
+    InitialState,
     Model,
     ModelError,
     Next,
     Role,
-    Start,
     action,
     always,
     eventually_always,
@@ -27,14 +27,14 @@ from twinlake.verify.models.delta.values import (
     UPDATE,
     VERSION_CHECK,
     WRITE,
-    DataFile,
+    DeltaDataFile,
+    DeltaLogEntry,
+    DeltaTransaction,
+    DeltaWriter,
     FileId,
     Files,
     History,
     Log,
-    LogEntry,
-    Transaction,
-    Writer,
     is_live,
 )
 
@@ -81,10 +81,10 @@ class DeltaLog(Model):
         return (Role(name="Writer", count=self.writers),)
 
     def interchangeable(self) -> tuple[tuple[Hashable, ...], ...]:
-        """The values of col2. Those of col1 are told apart by their place in the history."""
+        """The values of col2. Those of col1 differ by their position in the history."""
         return (self.col2_values,)
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """An empty log."""
         shared: dict[str, Hashable] = {
             "log": (),
@@ -93,12 +93,14 @@ class DeltaLog(Model):
             "started": (0,),
             "locked": False,
         }
-        yield Start(shared, (Writer(),) * self.writers)
+        yield InitialState(shared, (DeltaWriter(),) * self.writers)
 
     # --- a transaction ------------------------------------------------------------------------
 
     @action(at=READY, writes=("started",))
-    def start_operation(self, _writer: Writer, log: Log, started: tuple[int]) -> Iterator[Next]:
+    def start_operation(
+        self, _writer: DeltaWriter, log: Log, started: tuple[int]
+    ) -> Iterator[Next]:
         """Choose an operation and cache the log."""
         if started[0] >= self.max_ops:
             return
@@ -110,10 +112,10 @@ class DeltaLog(Model):
         for kind, col1, col2 in choices:
             partition = col1 if self.partitioned else None
             yield Next(
-                Writer(
+                DeltaWriter(
                     state=READ,
                     cached=log,
-                    transaction=Transaction(len(log), kind, col1, col2, partition),
+                    transaction=DeltaTransaction(len(log), kind, col1, col2, partition),
                     commit_version=len(log) + 1,
                 ),
                 {"started": (started[0] + 1,)},
@@ -121,7 +123,7 @@ class DeltaLog(Model):
             )
 
     @action(at=READ)
-    def read_data_files(self, writer: Writer, log: Log, files: Files) -> Iterator[Next]:
+    def read_data_files(self, writer: DeltaWriter, log: Log, files: Files) -> Iterator[Next]:
         """Find the files to merge into; an update or delete that finds none is done."""
         wanted = _of(writer)
         live = [
@@ -134,12 +136,12 @@ class DeltaLog(Model):
             if matching:
                 yield Next(writer._replace(state=WRITE, targets=frozenset(matching)))
             else:
-                yield Next(Writer(), arguments={"found": "nothing to change"})
+                yield Next(DeltaWriter(), arguments={"found": "nothing to change"})
             return
         taken = {file.id for file in files}
         # An insert may merge into any live file or open a file of any number not in use.
         new = [
-            DataFile(FileId(number, wanted.partition), frozenset())
+            DeltaDataFile(FileId(number, wanted.partition), frozenset())
             for number in range(max(1, len(files)) + 1)
             if FileId(number, wanted.partition) not in taken
         ]
@@ -150,12 +152,14 @@ class DeltaLog(Model):
             )
 
     @action(at=WRITE, writes=("files",))
-    def write_data_files(self, writer: Writer, files: Files) -> Iterator[Next]:
+    def write_data_files(self, writer: DeltaWriter, files: Files) -> Iterator[Next]:
         """Write each target, merged with the transaction, as a new file."""
         wanted = _of(writer)
         exist = {file.id for file in files}
         written = tuple(
-            DataFile(FileId(len(files) + index, wanted.partition), _merged(target.rows, wanted))
+            DeltaDataFile(
+                FileId(len(files) + index, wanted.partition), _merged(target.rows, wanted)
+            )
             for index, target in enumerate(
                 sorted(writer.targets, key=lambda target: target.id.number), 1
             )
@@ -168,42 +172,46 @@ class DeltaLog(Model):
         yield Next(ready, {"files": files + written}, {"written": written})
 
     @action(at=VERSION_CHECK, writes=("locked",))
-    def coordinate_prepare_write(self, writer: Writer, log: Log, locked: bool) -> Iterator[Next]:
+    def coordinate_prepare_write(
+        self, writer: DeltaWriter, log: Log, locked: bool
+    ) -> Iterator[Next]:
         """Under the table lock: is the version still free? If so, keep the lock."""
         if locked:
             return
         if writer.commit_version > len(log):
             yield Next(writer._replace(state=COMMIT), {"locked": True})
         elif self._conflicts(writer, log):
-            yield Next(Writer(), arguments={"conflict": True})
+            yield Next(DeltaWriter(), arguments={"conflict": True})
         else:
             yield Next(writer._replace(commit_version=len(log) + 1))
 
     @action(at=COMMIT, writes=("log", "history", "locked"))
-    def try_commit(self, writer: Writer, log: Log, history: History) -> Iterator[Next]:
+    def try_commit(self, writer: DeltaWriter, log: Log, history: History) -> Iterator[Next]:
         """Write the log entry; where it exists already, look for conflicts and try the next."""
         version = writer.commit_version
         freed: dict[str, Hashable] = {"locked": False} if self.coordination else {}
         if version <= len(log) and self.put_if_absent:
             if self._conflicts(writer, log):
-                yield Next(Writer(), freed, {"conflict": True})
+                yield Next(DeltaWriter(), freed, {"conflict": True})
             else:
                 yield Next(writer._replace(commit_version=len(log) + 1), freed)
             return
-        entry = LogEntry(writer.added, writer.removed)
+        entry = DeltaLogEntry(writer.added, writer.removed)
         freed["log"] = (*log[: version - 1], entry, *log[version:])
         freed["history"] = tuple(
             (col1, (*done, (version, _of(writer))) if col1 == _of(writer).col1 else done)
             for col1, done in history
         )
-        yield Next(Writer(), freed, {"version": version, "overwritten": version <= len(log)})
+        yield Next(DeltaWriter(), freed, {"version": version, "overwritten": version <= len(log)})
 
     @action(at=COMMIT, writes=("locked",), fair=False)
-    def writer_fail(self, _writer: Writer, locked: bool) -> Iterator[Next]:
+    def writer_fail(self, _writer: DeltaWriter, locked: bool) -> Iterator[Next]:
         """The writer stops for good; a lock it holds is released."""
-        yield Next(Writer(state=FAILED), {"locked": False} if self.coordination and locked else {})
+        yield Next(
+            DeltaWriter(state=FAILED), {"locked": False} if self.coordination and locked else {}
+        )
 
-    def _conflicts(self, writer: Writer, log: Log) -> bool:
+    def _conflicts(self, writer: DeltaWriter, log: Log) -> bool:
         """Whether an entry from the read version on, that one included, touches my partition."""
         wanted = _of(writer)
         return any(
@@ -240,18 +248,18 @@ class DeltaLog(Model):
         return None
 
     @eventually_always
-    def eventually_completes(self, actors: tuple[Writer, ...]) -> bool:
+    def eventually_completes(self, actors: tuple[DeltaWriter, ...]) -> bool:
         """Every transaction ends: it commits, gives up or fails."""
         return all(writer.state not in ACTIVE for writer in actors)
 
 
-def _of(writer: Writer) -> Transaction:
+def _of(writer: DeltaWriter) -> DeltaTransaction:
     if writer.transaction is None:
         raise ModelError("an active writer has a transaction")
     return writer.transaction
 
 
-def _merged(rows: frozenset[Row], wanted: Transaction) -> frozenset[Row]:
+def _merged(rows: frozenset[Row], wanted: DeltaTransaction) -> frozenset[Row]:
     if wanted.kind == INSERT:
         return rows | {(wanted.col1, wanted.col2 or "")}
     others = frozenset(row for row in rows if row[0] != wanted.col1)
@@ -260,7 +268,7 @@ def _merged(rows: frozenset[Row], wanted: Transaction) -> frozenset[Row]:
     return others | {(wanted.col1, wanted.col2 or "")}
 
 
-def _replayed(done: tuple[tuple[int, Transaction], ...], version: int) -> set[str]:
+def _replayed(done: tuple[tuple[int, DeltaTransaction], ...], version: int) -> set[str]:
     values: set[str] = set()
     for at, wanted in done:
         if at > version:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from twinlake.verify.checker import Failure, Next, Start, action, always
-from twinlake.verify.models.mutation import Writers
+from twinlake.verify.checker import Failure, InitialState, Next, action, always
+from twinlake.verify.models.mutation import WriterModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["KEEPS_BASE_IDS", "NEW_IDS_ON_REWRITE", "RowTracking"]
+__all__ = ["DeltaRowTracking"]
 
 #: Mutants: a commit that lost a version keeps the ids it had assigned; a rewrite assigns new ids.
 KEEPS_BASE_IDS, NEW_IDS_ON_REWRITE = "keeps-base-ids", "new-ids-on-rewrite"
@@ -20,7 +20,7 @@ IDLE, COMMIT = "IDLE", "COMMIT"
 INSERT, UPDATE, OPTIMIZE = "INSERT", "UPDATE", "OPTIMIZE"
 
 
-class Row(NamedTuple):
+class _Row(NamedTuple):
     """A row as a reader sees it: who it is, its stable id, the version that changed it last."""
 
     name: int
@@ -28,16 +28,16 @@ class Row(NamedTuple):
     commit_version: int
 
 
-class Version(NamedTuple):
+class _Version(NamedTuple):
     """A version: its rows, the high-water mark, the files a rewrite of it would replace."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[_Row, ...] = ()
     mark: int = -1
     #: Which version last replaced files: a rewrite that read an earlier one conflicts.
     rewritten: int = 0
 
 
-class Tracker(NamedTuple):
+class _Tracker(NamedTuple):
     """A writer and its operation."""
 
     state: str = IDLE
@@ -48,11 +48,11 @@ class Tracker(NamedTuple):
     mark: int = -1
 
 
-Log = tuple[Version, ...]
+Log = tuple[_Version, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowTracking(Writers):
+class DeltaRowTracking(WriterModel):
     """Inserts, updates and optimizes that race for versions and for row ids."""
 
     title: ClassVar[str] = "Delta row tracking"
@@ -62,12 +62,12 @@ class RowTracking(Writers):
 
     max_ops: int = 3
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """An empty table."""
-        yield Start({"log": (Version(),), "started": (0,)}, (Tracker(),) * self.writers)
+        yield InitialState({"log": (_Version(),), "started": (0,)}, (_Tracker(),) * self.writers)
 
     @action(at=IDLE, writes=("started",))
-    def start(self, _writer: Tracker, log: Log, started: tuple[int]) -> Iterator[Next]:
+    def start(self, _writer: _Tracker, log: Log, started: tuple[int]) -> Iterator[Next]:
         """Insert a new row, update a row, or rewrite all rows; ids follow the mark read."""
         if started[0] >= self.max_ops:
             return
@@ -75,27 +75,27 @@ class RowTracking(Writers):
         choices += [(UPDATE, row.name) for row in log[-1].rows]
         choices += [(OPTIMIZE, 0)] if log[-1].rows else []
         for kind, name in choices:
-            opened = Tracker(COMMIT, kind, name, len(log) - 1, log[-1].mark)
+            opened = _Tracker(COMMIT, kind, name, len(log) - 1, log[-1].mark)
             yield Next(opened, {"started": (started[0] + 1,)}, {"operation": kind, "row": name})
 
     @action(at=COMMIT, writes=("log",))
-    def commit(self, writer: Tracker, log: Log) -> Iterator[Next]:
+    def commit(self, writer: _Tracker, log: Log) -> Iterator[Next]:
         """Put the next version; after losing one, ids are assigned above the winner's mark."""
         newest, version = log[-1], len(log)
         if writer.kind != INSERT and newest.rewritten > writer.read_version:
-            yield Next(Tracker(), arguments={"conflict": True})
+            yield Next(_Tracker(), arguments={"conflict": True})
             return
         mark = writer.mark if self.mutant == KEEPS_BASE_IDS else newest.mark
         if writer.kind == INSERT:
-            rows = (*newest.rows, Row(writer.name, mark + 1, version))
-            after = Version(rows, max(mark + 1, newest.mark), newest.rewritten)
+            rows = (*newest.rows, _Row(writer.name, mark + 1, version))
+            after = _Version(rows, max(mark + 1, newest.mark), newest.rewritten)
         else:
             rows = tuple(self._rewritten(row, writer, mark, version) for row in newest.rows)
             # The new file has a base id of its own, whether its rows need fresh ids or not.
-            after = Version(rows, max(mark + len(rows), newest.mark), version)
-        yield Next(Tracker(), {"log": (*log, after)}, {"version": version, "mark": after.mark})
+            after = _Version(rows, max(mark + len(rows), newest.mark), version)
+        yield Next(_Tracker(), {"log": (*log, after)}, {"version": version, "mark": after.mark})
 
-    def _rewritten(self, row: Row, writer: Tracker, mark: int, version: int) -> Row:
+    def _rewritten(self, row: _Row, writer: _Tracker, mark: int, version: int) -> _Row:
         if self.mutant == NEW_IDS_ON_REWRITE:
             row = row._replace(row_id=mark + 1 + row.name)
         if writer.kind == UPDATE and row.name == writer.name:
@@ -114,7 +114,7 @@ class RowTracking(Writers):
     @always
     def row_ids_are_stable(self, log: Log) -> Failure | None:
         """A row keeps its id as long as it lives, and the mark covers every id and never falls."""
-        newest, before = log[-1], log[-2] if len(log) > 1 else Version()
+        newest, before = log[-1], log[-2] if len(log) > 1 else _Version()
         kept = {row.name: row.row_id for row in before.rows}
         for row in newest.rows:
             if kept.get(row.name, row.row_id) != row.row_id:

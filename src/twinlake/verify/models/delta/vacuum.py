@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
+    InitialState,
     ModelError,
     Next,
     Role,
-    Start,
     action,
     always,
     check,
 )
-from twinlake.verify.models.mutation import WithMutants
+from twinlake.verify.models.mutation import MutantModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = ["NO_GRACE", "Vacuum", "safe_retention"]
+__all__ = ["DeltaVacuum", "safe_retention"]
 
 #: Mutant: files that no version refers to are deleted whatever their age.
 NO_GRACE = "no-grace"
@@ -29,14 +29,14 @@ IDLE, WROTE, READS, DELETES, LOST = "IDLE", "WROTE", "READS", "DELETES", "LOST"
 RESTORES = "RESTORES"
 
 
-class File(NamedTuple):
+class _File(NamedTuple):
     """An object of the store and the tick at which it was created."""
 
     name: str
     created: int
 
 
-class Version(NamedTuple):
+class _Version(NamedTuple):
     """A version: the one file it consists of, and when the file before it was removed."""
 
     file: str
@@ -45,7 +45,7 @@ class Version(NamedTuple):
     restored: bool = False
 
 
-class Actor(NamedTuple):
+class _Actor(NamedTuple):
     """A writer, reader, operator, vacuum or clock."""
 
     state: str = IDLE
@@ -54,8 +54,8 @@ class Actor(NamedTuple):
     doomed: tuple[str, ...] = ()
 
 
-Log = tuple[Version, ...]
-Store = frozenset[File]
+Log = tuple[_Version, ...]
+Store = frozenset[_File]
 #: Since when the writer, the reader and the operator are busy; -1 for not at all.
 Busy = tuple[int, int, int]
 #: How many restores and clones there were.
@@ -63,7 +63,7 @@ Operated = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vacuum(WithMutants):
+class DeltaVacuum(MutantModel):
     """A writer, a reader, a vacuum and an operator on one table, under a clock.
 
     Nobody but the vacuum takes more than ``longest`` ticks. The vacuum deletes what left the
@@ -93,59 +93,59 @@ class Vacuum(WithMutants):
         names = ("Writer", "Reader", "Operator", "Vacuum", "Clock")
         return tuple(Role(name=name) for name in names)
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """A table of one file."""
-        first = File("file-0", 0)
-        yield Start(
+        first = _File("file-0", 0)
+        yield InitialState(
             {
-                "log": (Version(first.name),),
+                "log": (_Version(first.name),),
                 "store": frozenset((first,)),
                 "clock": 0,
                 "busy": (-1, -1, -1),
                 "cloned": frozenset(),
                 "operated": (0, 0),
             },
-            (Actor(),) * 5,
+            (_Actor(),) * 5,
         )
 
     @action(role="Clock", at=IDLE, writes=("clock",))
-    def tick(self, _clock: Actor, clock: int, busy: Busy) -> Iterator[Next]:
+    def tick(self, _clock: _Actor, clock: int, busy: Busy) -> Iterator[Next]:
         """Time passes, unless somebody has used up all the time they may take."""
         if clock < self.max_ticks and all(
             since < 0 or clock - since < self.longest for since in busy
         ):
-            yield Next(Actor(), {"clock": clock + 1}, {"clock": clock + 1})
+            yield Next(_Actor(), {"clock": clock + 1}, {"clock": clock + 1})
 
     @action(role="Writer", at=IDLE, writes=("store", "busy"))
     def write_file(
-        self, _writer: Actor, log: Log, store: Store, clock: int, busy: Busy
+        self, _writer: _Actor, log: Log, store: Store, clock: int, busy: Busy
     ) -> Iterator[Next]:
         """Write a new file; no version refers to it yet."""
         if sum(not version.restored for version in log) <= self.max_writes:
             name = f"file-{sum(not version.restored for version in log)}"
-            after: dict[str, Hashable] = {"store": store | {File(name, clock)}}
+            after: dict[str, Hashable] = {"store": store | {_File(name, clock)}}
             after["busy"] = (clock, *busy[1:])
-            yield Next(Actor(WROTE, name), after, {"file": name})
+            yield Next(_Actor(WROTE, name), after, {"file": name})
 
     @action(role="Writer", at=WROTE, writes=("log", "busy"))
-    def commit(self, writer: Actor, log: Log, clock: int, busy: Busy) -> Iterator[Next]:
+    def commit(self, writer: _Actor, log: Log, clock: int, busy: Busy) -> Iterator[Next]:
         """Replace the table's file by the new one."""
-        version = Version(writer.file, log[-1].file, clock)
+        version = _Version(writer.file, log[-1].file, clock)
         after: dict[str, Hashable] = {"log": (*log, version), "busy": (-1, *busy[1:])}
-        yield Next(Actor(), after, {"file": writer.file})
+        yield Next(_Actor(), after, {"file": writer.file})
 
     @action(role="Reader", at=IDLE, writes=("busy",))
-    def open_version(self, _reader: Actor, log: Log, clock: int, busy: Busy) -> Iterator[Next]:
+    def open_version(self, _reader: _Actor, log: Log, clock: int, busy: Busy) -> Iterator[Next]:
         """Plan a read of the newest version."""
         begun = {"busy": (busy[0], clock, busy[2])}
-        yield Next(Actor(READS, log[-1].file), begun, {"file": log[-1].file})
+        yield Next(_Actor(READS, log[-1].file), begun, {"file": log[-1].file})
 
     @action(role="Reader", at=READS, writes=("busy",))
-    def read_file(self, reader: Actor, store: Store, busy: Busy) -> Iterator[Next]:
+    def read_file(self, reader: _Actor, store: Store, busy: Busy) -> Iterator[Next]:
         """Read the planned file, if it is still there."""
         found = any(file.name == reader.file for file in store)
         yield Next(
-            Actor() if found else Actor(LOST, reader.file),
+            _Actor() if found else _Actor(LOST, reader.file),
             {"busy": (busy[0], -1, busy[2])},
             {"file": reader.file, "found": found},
         )
@@ -154,13 +154,7 @@ class Vacuum(WithMutants):
 
     @action(role="Operator", at=IDLE, writes=("busy", "operated"))
     def start_restore(
-        self,
-        _operator: Actor,
-        log: Log,
-        store: Store,
-        clock: int,
-        busy: Busy,
-        operated: Operated,
+        self, _operator: _Actor, log: Log, store: Store, clock: int, busy: Busy, operated: Operated
     ) -> Iterator[Next]:
         """Choose a version that was replaced not long ago and whose file is there."""
         if operated[0] >= self.max_restores:
@@ -170,32 +164,32 @@ class Vacuum(WithMutants):
             if name in there and name != log[-1].file and clock - at < self.restorable:
                 begun: dict[str, Hashable] = {"busy": (*busy[:2], clock)}
                 begun["operated"] = (operated[0] + 1, operated[1])
-                yield Next(Actor(RESTORES, name, len(log) - 1), begun, {"file": name})
+                yield Next(_Actor(RESTORES, name, len(log) - 1), begun, {"file": name})
 
     @action(role="Operator", at=RESTORES, writes=("log", "busy"))
-    def restore(self, operator: Actor, log: Log, clock: int, busy: Busy) -> Iterator[Next]:
+    def restore(self, operator: _Actor, log: Log, clock: int, busy: Busy) -> Iterator[Next]:
         """Commit the old file as the newest version, unless somebody else has committed."""
         done: dict[str, Hashable] = {"busy": (*busy[:2], -1)}
         if operator.read_version == len(log) - 1:
-            version = Version(operator.file, log[-1].file, clock, restored=True)
+            version = _Version(operator.file, log[-1].file, clock, restored=True)
             done["log"] = (*log, version)
-        yield Next(Actor(), done, {"file": operator.file, "conflict": "log" not in done})
+        yield Next(_Actor(), done, {"file": operator.file, "conflict": "log" not in done})
 
     @action(role="Operator", at=IDLE, writes=("cloned", "operated"))
     def clone(
-        self, _operator: Actor, log: Log, cloned: frozenset[str], operated: Operated
+        self, _operator: _Actor, log: Log, cloned: frozenset[str], operated: Operated
     ) -> Iterator[Next]:
         """Make a table of its own that refers to the file of the newest version."""
         if operated[1] < self.max_clones:
             made: dict[str, Hashable] = {"cloned": cloned | {log[-1].file}}
             made["operated"] = (operated[0], operated[1] + 1)
-            yield Next(Actor(), made, {"file": log[-1].file})
+            yield Next(_Actor(), made, {"file": log[-1].file})
 
     # --- the vacuum -------------------------------------------------------------------------------
 
     @action(role="Vacuum", at=IDLE)
     def list_files(
-        self, _vacuum: Actor, log: Log, store: Store, clock: int, cloned: frozenset[str]
+        self, _vacuum: _Actor, log: Log, store: Store, clock: int, cloned: frozenset[str]
     ) -> Iterator[Next]:
         """Find the files to delete."""
         removed = _removals(log)
@@ -213,14 +207,14 @@ class Vacuum(WithMutants):
             )
         )
         if doomed:
-            yield Next(Actor(DELETES, doomed=tuple(doomed)), arguments={"files": doomed})
+            yield Next(_Actor(DELETES, doomed=tuple(doomed)), arguments={"files": doomed})
 
     @action(role="Vacuum", at=DELETES, writes=("store",))
-    def delete_file(self, vacuum: Actor, store: Store) -> Iterator[Next]:
+    def delete_file(self, vacuum: _Actor, store: Store) -> Iterator[Next]:
         """Delete one file."""
         name, *rest = vacuum.doomed
         left = frozenset(file for file in store if file.name != name)
-        after = Actor(DELETES, doomed=tuple(rest)) if rest else Actor()
+        after = _Actor(DELETES, doomed=tuple(rest)) if rest else _Actor()
         yield Next(after, {"store": left}, {"file": name})
 
     @always
@@ -231,7 +225,7 @@ class Vacuum(WithMutants):
         return Failure(f"{log[-1].file} of version {len(log) - 1} is gone")
 
     @always
-    def readers_finish(self, actor: Actor) -> Failure | None:
+    def readers_finish(self, actor: _Actor) -> Failure | None:
         """A read that was planned within its time never misses a file."""
         return Failure(f"{actor.file} is gone") if actor.state == LOST else None
 
@@ -256,7 +250,7 @@ def safe_retention(
     ``restorable`` asks for restores as well, of versions replaced less than so many ticks ago.
     """
     for retention in range(max_ticks):
-        model = Vacuum(
+        model = DeltaVacuum(
             retention=retention,
             longest=longest,
             max_ticks=max_ticks,

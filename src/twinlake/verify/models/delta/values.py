@@ -4,28 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "ACTIVE",
-    "COMMIT",
-    "DELETE",
-    "FAILED",
-    "INSERT",
-    "READ",
-    "READY",
-    "UPDATE",
-    "VERSION_CHECK",
-    "WRITE",
-    "DataFile",
-    "FileId",
-    "Files",
-    "History",
-    "Log",
-    "LogEntry",
-    "Transaction",
-    "Writer",
-    "is_live",
-]
-
 # Where a writer is in its program.
 READY, READ, WRITE = "READY", "READ", "WRITE"
 VERSION_CHECK, COMMIT, FAILED = "VERSION_CHECK", "COMMIT", "FAILED"
@@ -41,21 +19,21 @@ class FileId(NamedTuple):
     partition: str | None
 
 
-class DataFile(NamedTuple):
+class DeltaDataFile(NamedTuple):
     """A data file: a set of ``(col1, col2)`` rows, so that duplicates collapse."""
 
     id: FileId
     rows: frozenset[tuple[str, str]]
 
 
-class LogEntry(NamedTuple):
+class DeltaLogEntry(NamedTuple):
     """One entry of the log."""
 
     added: frozenset[FileId]
     removed: frozenset[FileId]
 
 
-class Transaction(NamedTuple):
+class DeltaTransaction(NamedTuple):
     """What a writer wants: by ``col1``, and with a new value of ``col2`` but for a delete."""
 
     read_version: int
@@ -66,21 +44,21 @@ class Transaction(NamedTuple):
 
 
 #: Entry of version v at index v - 1.
-Log = tuple[LogEntry, ...]
+Log = tuple[DeltaLogEntry, ...]
 #: Every data file ever written, by number of writing.
-Files = tuple[DataFile, ...]
+Files = tuple[DeltaDataFile, ...]
 #: By col1 value: the committed transactions with their versions, in the order of the commits.
-History = tuple[tuple[str, tuple[tuple[int, Transaction], ...]], ...]
+History = tuple[tuple[str, tuple[tuple[int, DeltaTransaction], ...]], ...]
 
 
-class Writer(NamedTuple):
+class DeltaWriter(NamedTuple):
     """A writer: where it is, and what it holds of its transaction."""
 
     state: str = READY
     #: The log as it was when the transaction started.
     cached: Log = ()
-    transaction: Transaction | None = None
-    targets: frozenset[DataFile] = frozenset()
+    transaction: DeltaTransaction | None = None
+    targets: frozenset[DeltaDataFile] = frozenset()
     commit_version: int = 0
     added: frozenset[FileId] = frozenset()
     removed: frozenset[FileId] = frozenset()

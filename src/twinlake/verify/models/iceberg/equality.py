@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from twinlake.verify.checker import Next, action
 from twinlake.verify.models.iceberg.metadata import build
 from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.reading import scan
-from twinlake.verify.models.iceberg.starting import CANONICAL, Started
+from twinlake.verify.models.iceberg.operations import CANONICAL, Started
+from twinlake.verify.models.iceberg.snapshot_scan import ScannedFiles, scan
 from twinlake.verify.models.iceberg.values import (
     DELETE,
     IDLE,
@@ -18,13 +18,12 @@ from twinlake.verify.models.iceberg.values import (
     REWRITE_FILES,
     ROW_DELTA,
     WRITE_DATA_FILES,
-    DataFile,
     DeleteFile,
     EqualityDeleteFile,
     Predicate,
     Row,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from twinlake.verify.models.iceberg.validation import Validation
 
-__all__ = ["EQUAL_SEQUENCE", "UNCHECKED_REWRITE", "EqualityDeletes"]
+__all__ = ["EqualityDeletes"]
 
 #: Mutant: an equality delete also hides rows of its own sequence number.
 EQUAL_SEQUENCE = "equal-sequence"
@@ -115,7 +114,7 @@ class EqualityDeletes(IcebergV2):
     def start_update_operation(self) -> None:  # type: ignore[override]
         """Taken out: an upsert updates as well."""
 
-    def delete_files(self, writer: Writer) -> tuple[DeleteFile | EqualityDeleteFile, ...]:
+    def delete_files(self, writer: Writer) -> tuple[DeleteFile, ...]:
         """One equality delete of the key."""
         if writer.update == REWRITE_FILES:
             return ()
@@ -129,7 +128,7 @@ class EqualityDeletes(IcebergV2):
             return (*checks, ("E no new equality deletes", no_new_equality_deletes))
         return checks
 
-    def build(self, table: Table, writer: Writer) -> Version:
+    def build(self, table: Table, writer: Writer) -> TableVersion:
         """As ever, but rewritten files may keep the sequence number of the scan."""
         keep = writer.update == REWRITE_FILES and self.starting_sequence
         return build(
@@ -138,8 +137,6 @@ class EqualityDeletes(IcebergV2):
             data_sequence_number=table[writer.scan_version].sequence_number if keep else None,
         )
 
-    def scan(
-        self, version: Version, predicate: Predicate | None = None
-    ) -> list[tuple[DataFile, list[tuple[int, Row]]]]:
+    def scan(self, version: TableVersion, predicate: Predicate | None = None) -> ScannedFiles:
         """Read under the rule for sequence numbers, or under its mutant."""
         return scan(version, predicate, equality_hides_equal=self.mutant == EQUAL_SEQUENCE)

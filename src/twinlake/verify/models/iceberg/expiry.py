@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
-    Check,
+    ActionCheck,
     Failure,
+    InitialState,
     ModelError,
     Next,
     Role,
-    Start,
     action,
     always,
     eventually_always,
 )
 from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.reading import live_data, live_deletes
-from twinlake.verify.models.iceberg.starting import CANONICAL, Aborted
+from twinlake.verify.models.iceberg.operations import CANONICAL, Aborted
+from twinlake.verify.models.iceberg.snapshot_scan import live_data, live_deletes
 from twinlake.verify.models.iceberg.values import (
     ABORTED,
     COMMIT,
@@ -28,14 +28,14 @@ from twinlake.verify.models.iceberg.values import (
     READ_DATA_FILES,
     WRITE_METADATA_FILES,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = ["CLEANS_ON_UNKNOWN", "DELETES_SHARED", "SKIPS_VALIDATION", "SnapshotExpiry"]
+__all__ = ["SnapshotExpiry"]
 
 #: Mutants: a writer whose scan snapshot is gone finds no new snapshots and so no conflict; a
 #: writer that does not know whether its swap happened deletes its files; the expirer deletes
@@ -48,7 +48,7 @@ Expired = tuple[int]
 Deleted = frozenset[str]
 
 
-class Expirer(NamedTuple):
+class _Expirer(NamedTuple):
     """The one who expires snapshots."""
 
     state: str = WAITING
@@ -82,35 +82,31 @@ class SnapshotExpiry(IcebergV2):
         """The writers, and one who expires."""
         return (Role(name="Writer", count=self.writers), Role(name="Expirer"))
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """The empty table; nothing is expired, nothing deleted."""
-        more: dict[str, Hashable] = {
-            "expired": (0,),
-            "deleted": frozenset(),
-            "unknowns": (0,),
-        }
+        more: dict[str, Hashable] = {"expired": (0,), "deleted": frozenset(), "unknowns": (0,)}
         for start in super().initial():
-            yield Start({**start.shared, **more}, (*start.actors, Expirer()))
+            yield InitialState({**start.shared, **more}, (*start.actors, _Expirer()))
 
     # --- expiry -----------------------------------------------------------------------------------
 
     @action(role="Expirer", at=WAITING, writes=("expired",))
     def expire_snapshots(
-        self, _expirer: Expirer, table: Table, expired: Expired, deleted: Deleted
+        self, _expirer: _Expirer, table: Table, expired: Expired, deleted: Deleted
     ) -> Iterator[Next]:
         """Forget all versions but the newest ones, and find the files that only they have."""
         for upto in range(expired[0] + 1, len(table) - 1):
             kept = {path for version in table[upto + 1 :] for path in _files(version)}
             old = {path for version in table[1 : upto + 1] for path in _files(version)}
             doomed = sorted((old if self.mutant == DELETES_SHARED else old - kept) - deleted)
-            after = Expirer(DELETING, tuple(doomed)) if doomed else Expirer()
+            after = _Expirer(DELETING, tuple(doomed)) if doomed else _Expirer()
             yield Next(after, {"expired": (upto,)}, {"expired up to": upto, "files": doomed})
 
     @action(role="Expirer", at=DELETING, writes=("deleted",))
-    def delete_file(self, expirer: Expirer, deleted: Deleted) -> Iterator[Next]:
+    def delete_file(self, expirer: _Expirer, deleted: Deleted) -> Iterator[Next]:
         """Delete one file."""
         path, *rest = expirer.doomed
-        after = Expirer(DELETING, tuple(rest)) if rest else Expirer()
+        after = _Expirer(DELETING, tuple(rest)) if rest else _Expirer()
         yield Next(after, {"deleted": deleted | {path}}, {"file": path})
 
     # --- writers, who may find that what they read is gone ----------------------------------------
@@ -158,12 +154,12 @@ class SnapshotExpiry(IcebergV2):
             done = {"aborted": (aborted[0] + 1,)}
             yield Next(Writer(state=ABORTED), done, checks=checks)
 
-    def _checks(self, table: Table, writer: Writer, expired: Expired) -> tuple[Check, ...]:
+    def _checks(self, table: Table, writer: Writer, expired: Expired) -> tuple[ActionCheck, ...]:
         if 0 < writer.scan_version <= expired[0] and writer.sql_op != INSERT:
             if self.mutant == SKIPS_VALIDATION:
                 return ()
             lost = f"version {writer.scan_version} is expired"
-            return (Check("scan snapshot is known", False, lost),)
+            return (ActionCheck("scan snapshot is known", False, lost),)
         return self._validate(table, writer)
 
     @action(at=COMMIT, writes=("table", "inserting", "unknowns", "deleted"), name="Commit")
@@ -210,6 +206,6 @@ class SnapshotExpiry(IcebergV2):
         return all(actor.state in (*IDLE, WAITING) for actor in actors)
 
 
-def _files(version: Version) -> list[str]:
+def _files(version: TableVersion) -> list[str]:
     data = [file.path for _, file in live_data(version)]
     return data + [file.path for _, file in live_deletes(version)]

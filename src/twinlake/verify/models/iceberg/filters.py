@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from twinlake.verify.checker import Failure, Next, action, always
 from twinlake.verify.models.iceberg.metadata import build
 from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.reading import expected, live_data, matches
-from twinlake.verify.models.iceberg.starting import CANONICAL, Started
+from twinlake.verify.models.iceberg.operations import CANONICAL, Started
+from twinlake.verify.models.iceberg.snapshot_scan import expected, live_data, matches
 from twinlake.verify.models.iceberg.validation import V4, new_versions
 from twinlake.verify.models.iceberg.values import (
     DELETE,
@@ -22,10 +22,10 @@ from twinlake.verify.models.iceberg.values import (
     UPDATE,
     WRITE_DATA_FILES,
     WRITE_METADATA_FILES,
-    DataFile,
+    IcebergDataFile,
     Predicate,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
 
@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
     from twinlake.verify.models.iceberg.validation import Validation
 
-__all__ = [
-    "BOUNDS_ARE_EXACT",
-    "DELETE_IGNORES_DROPS",
-    "FILTERS_THE_SCAN",
-    "UPDATE_IGNORES_DROPS",
-    "FilterDeletes",
-]
+__all__ = ["DeletesByFilter"]
 
 #: Mutants: a file is dropped if its bounds only allow a match; the files to drop are those of the
 #: version that was current when the operation started; an UPDATE does not mind that a file it
@@ -54,7 +48,7 @@ IGNORING = {UPDATE: UPDATE_IGNORES_DROPS, DELETE: DELETE_IGNORES_DROPS}
 NONE, SOME, ALL = "none", "some", "all"
 
 
-def match_by_bounds(file: DataFile, predicate: Predicate) -> str:
+def match_by_bounds(file: IcebergDataFile, predicate: Predicate) -> str:
     """How many rows of a file match, as far as least and greatest values tell."""
     for column, wanted in enumerate(predicate):
         if wanted is None:
@@ -77,7 +71,7 @@ def referenced_files_were_not_rewritten(table: Table, writer: Writer) -> str | N
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterDeletes(IcebergV2):
+class DeletesByFilter(IcebergV2):
     """The base model with deletes that drop the files that match as a whole.
 
     The filter is applied to the version that the commit builds on, so that it also covers what
@@ -167,10 +161,10 @@ class FilterDeletes(IcebergV2):
                 return f"{file.path} may match in part"
         return None
 
-    def _filtered(self, table: Table, writer: Writer) -> Version:
+    def _filtered(self, table: Table, writer: Writer) -> TableVersion:
         return table[writer.scan_version if self.mutant == FILTERS_THE_SCAN else -1]
 
-    def build(self, table: Table, writer: Writer) -> Version:
+    def build(self, table: Table, writer: Writer) -> TableVersion:
         """Drop the files that match; the history loses every row that matches by now."""
         if writer.update not in BY_FILTER or writer.predicate is None:
             return super().build(table, writer)

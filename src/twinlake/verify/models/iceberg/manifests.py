@@ -10,30 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
-    Check,
+    ActionCheck,
+    CompareAndSwap,
     Failure,
+    InitialState,
     Next,
-    Start,
-    Swap,
     action,
     always,
     eventually_always,
 )
-from twinlake.verify.models.mutation import Writers
+from twinlake.verify.models.mutation import WriterModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-__all__ = [
-    "FAST_APPEND",
-    "LOSES_SEQUENCE_NUMBERS",
-    "MARKS_ADDED",
-    "MERGING_APPEND",
-    "REPLACES_ALL_MANIFESTS",
-    "REUSES_MERGED",
-    "UNCHECKED_MANIFESTS",
-    "ManifestRewriting",
-]
+__all__ = ["FAST_APPEND", "MERGING_APPEND", "ManifestRewriting"]
 
 #: Mutants: rewritten entries take the sequence number of their new manifest; they are marked as
 #: added; a rewrite puts its manifest in the place of all that are there when it commits; it does
@@ -49,7 +40,7 @@ DELETE_KEY, DROP_FILES, REWRITE = "delete key", "drop files", "rewrite manifests
 ADDED, EXISTING, DELETED = "ADDED", "EXISTING", "DELETED"
 
 
-class Entry(NamedTuple):
+class _Entry(NamedTuple):
     """A manifest entry; without a sequence number of its own it has that of its manifest."""
 
     status: str
@@ -58,31 +49,31 @@ class Entry(NamedTuple):
     sequence_number: int | None = None
 
 
-class Manifest(NamedTuple):
+class _Manifest(NamedTuple):
     """A manifest and the sequence number of the commit that added it."""
 
     path: str
     sequence_number: int
-    entries: tuple[Entry, ...]
+    entries: tuple[_Entry, ...]
 
-    def kept(self) -> Iterator[Entry]:
+    def kept(self) -> Iterator[_Entry]:
         """Its live entries as another manifest takes them over."""
         for entry in self.entries:
             if entry.status != DELETED:
                 number = entry.sequence_number or self.sequence_number
-                yield Entry(EXISTING, entry.path, entry.key, number)
+                yield _Entry(EXISTING, entry.path, entry.key, number)
 
 
-class Version(NamedTuple):
+class _Version(NamedTuple):
     """A version: its manifests, its deletes by key, and what its commit did."""
 
-    manifests: tuple[Manifest, ...] = ()
+    manifests: tuple[_Manifest, ...] = ()
     deletes: tuple[tuple[str, int], ...] = ()
     operation: str = ""
     key: str = ""
 
 
-class Editor(NamedTuple):
+class _Editor(NamedTuple):
     """A writer and its operation."""
 
     state: str = IDLE
@@ -92,17 +83,17 @@ class Editor(NamedTuple):
     base: int = -1
     #: What a rewrite replaces, and the entries it found there; what an append had merged before.
     replaced: tuple[str, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[_Entry, ...] = ()
     failed: bool = False
 
 
-Table = tuple[Version, ...]
+Table = tuple[_Version, ...]
 #: How many operations have started and how many have aborted.
 Counts = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManifestRewriting(Writers):
+class ManifestRewriting(WriterModel):
     """Appends of both kinds, deletes by key, dropped files, and rewrites of manifests."""
 
     title: ClassVar[str] = "Iceberg manifests"
@@ -122,17 +113,17 @@ class ManifestRewriting(Writers):
     keys: tuple[str, ...] = ("a",)
     max_ops: int = 4
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """An empty table."""
-        shared: dict[str, Hashable] = {"table": (Version(),), "counts": (0, 0)}
-        yield Start(shared, (Editor(),) * self.writers)
+        shared: dict[str, Hashable] = {"table": (_Version(),), "counts": (0, 0)}
+        yield InitialState(shared, (_Editor(),) * self.writers)
 
     def interchangeable(self) -> tuple[tuple[Hashable, ...], ...]:
         """The keys."""
         return (self.keys,)
 
     @action(at=IDLE, writes=("counts",))
-    def start(self, _editor: Editor, table: Table, counts: Counts) -> Iterator[Next]:
+    def start(self, _editor: _Editor, table: Table, counts: Counts) -> Iterator[Next]:
         """Choose an operation; only a rewrite reads."""
         if counts[0] >= self.max_ops:
             return
@@ -142,12 +133,12 @@ class ManifestRewriting(Writers):
             chosen.append((REWRITE, ""))
         for kind, key in chosen:
             state = READ if kind == REWRITE else BUILD
-            opened = Editor(state, kind, key, len(table) - 1)
+            opened = _Editor(state, kind, key, len(table) - 1)
             after = {"counts": (counts[0] + 1, counts[1])}
             yield Next(opened, after, {"operation": kind, "key": key})
 
     @action(at=READ, frozen={"table": "read_version"})
-    def read_manifests(self, editor: Editor, table: Table) -> Iterator[Next]:
+    def read_manifests(self, editor: _Editor, table: Table) -> Iterator[Next]:
         """Read the manifests that a rewrite will replace."""
         found = table[-1].manifests
         read = editor._replace(
@@ -158,7 +149,7 @@ class ManifestRewriting(Writers):
         yield Next(read, arguments={"manifests": read.replaced})
 
     @action(at=BUILD)
-    def write_metadata(self, editor: Editor, table: Table) -> Iterator[Next]:
+    def write_metadata(self, editor: _Editor, table: Table) -> Iterator[Next]:
         """Refresh; a rewrite goes on only if all it replaces is still there."""
         checks = self._checks(editor, table)
         if all(check.passed for check in checks):
@@ -168,55 +159,55 @@ class ManifestRewriting(Writers):
             yield Next(ready, arguments={"base version": ready.base}, checks=checks)
 
     @action(at=BUILD, writes=("counts",), name="WriteMetadata (abort)")
-    def abort(self, editor: Editor, table: Table, counts: Counts) -> Iterator[Next]:
+    def abort(self, editor: _Editor, table: Table, counts: Counts) -> Iterator[Next]:
         """Give up: a manifest that was to be replaced is gone."""
         checks = self._checks(editor, table)
         if not all(check.passed for check in checks):
-            yield Next(Editor(), {"counts": (counts[0], counts[1] + 1)}, checks=checks)
+            yield Next(_Editor(), {"counts": (counts[0], counts[1] + 1)}, checks=checks)
 
-    def _checks(self, editor: Editor, table: Table) -> tuple[Check, ...]:
+    def _checks(self, editor: _Editor, table: Table) -> tuple[ActionCheck, ...]:
         if editor.operation != REWRITE or self.mutant == UNCHECKED_MANIFESTS:
             return ()
         there = {one.path for one in table[-1].manifests}
         gone = [path for path in editor.replaced if path not in there]
-        return (Check("replaced manifests are there", not gone, ", ".join(gone)),)
+        return (ActionCheck("replaced manifests are there", not gone, ", ".join(gone)),)
 
     @action(
         at=COMMIT,
         writes=("table",),
-        swap=Swap(variable="table", base="base", otherwise="retry"),
+        swap=CompareAndSwap(variable="table", base="base", otherwise="retry"),
     )
-    def commit(self, editor: Editor, table: Table) -> Iterator[Next]:
+    def commit(self, editor: _Editor, table: Table) -> Iterator[Next]:
         """Swap the register to the new version."""
         version = self.build(editor, table)
         paths = [one.path for one in version.manifests]
-        yield Next(Editor(), {"table": (*table, version)}, {"manifests": paths})
+        yield Next(_Editor(), {"table": (*table, version)}, {"manifests": paths})
 
-    def retry(self, editor: Editor) -> Editor:
+    def retry(self, editor: _Editor) -> _Editor:
         """The swap failed: refresh and build again."""
         return editor._replace(state=BUILD, base=-1, failed=self.mutant == REUSES_MERGED)
 
-    def build(self, editor: Editor, table: Table) -> Version:
+    def build(self, editor: _Editor, table: Table) -> _Version:
         """The version an operation makes on top of the newest one."""
         parent, number = table[-1], len(table)
         manifests, deletes = parent.manifests, parent.deletes
-        added = Entry(ADDED, f"data-{number}", editor.key)
+        added = _Entry(ADDED, f"data-{number}", editor.key)
         if editor.operation == FAST_APPEND:
-            manifests = (*manifests, Manifest(f"manifest-{number}", number, (added,)))
+            manifests = (*manifests, _Manifest(f"manifest-{number}", number, (added,)))
         elif editor.operation == MERGING_APPEND:
             old = editor.entries if self.mutant == REUSES_MERGED else _merged(manifests)
-            manifests = (Manifest(f"manifest-{number}", number, (*old, added)),)
+            manifests = (_Manifest(f"manifest-{number}", number, (*old, added)),)
         elif editor.operation == DELETE_KEY:
             deletes = (*deletes, (editor.key, number))
         elif editor.operation == DROP_FILES:
             manifests = tuple(_dropped(manifests, editor.key, number))
         else:
             manifests = self._rewritten(editor, manifests, number)
-        return Version(manifests, deletes, editor.operation, editor.key)
+        return _Version(manifests, deletes, editor.operation, editor.key)
 
     def _rewritten(
-        self, editor: Editor, manifests: tuple[Manifest, ...], number: int
-    ) -> tuple[Manifest, ...]:
+        self, editor: _Editor, manifests: tuple[_Manifest, ...], number: int
+    ) -> tuple[_Manifest, ...]:
         entries = editor.entries
         if self.mutant == LOSES_SEQUENCE_NUMBERS:
             entries = tuple(entry._replace(sequence_number=None) for entry in entries)
@@ -225,7 +216,7 @@ class ManifestRewriting(Writers):
         others = tuple(one for one in manifests if one.path not in editor.replaced)
         if self.mutant == REPLACES_ALL_MANIFESTS:
             others = ()
-        return (Manifest(f"manifest-{number}", number, entries), *others)
+        return (_Manifest(f"manifest-{number}", number, entries), *others)
 
     # --- what must hold ---------------------------------------------------------------------------
 
@@ -295,12 +286,12 @@ class ManifestRewriting(Writers):
         }
 
 
-def _merged(manifests: Iterable[Manifest]) -> Iterator[Entry]:
+def _merged(manifests: Iterable[_Manifest]) -> Iterator[_Entry]:
     for one in manifests:
         yield from one.kept()
 
 
-def _dropped(manifests: Iterable[Manifest], key: str, number: int) -> Iterator[Manifest]:
+def _dropped(manifests: Iterable[_Manifest], key: str, number: int) -> Iterator[_Manifest]:
     """Manifests without the files of a key; those that have none are taken over as they are."""
     for index, one in enumerate(manifests):
         kept = tuple(one.kept())
@@ -310,10 +301,10 @@ def _dropped(manifests: Iterable[Manifest], key: str, number: int) -> Iterator[M
         entries = tuple(
             entry._replace(status=DELETED) if entry.key == key else entry for entry in kept
         )
-        yield Manifest(f"manifest-{number}.{index}", number, entries)
+        yield _Manifest(f"manifest-{number}.{index}", number, entries)
 
 
-def _rows(version: Version) -> Iterator[str]:
+def _rows(version: _Version) -> Iterator[str]:
     """The keys that can be read; a delete hides what has a smaller sequence number."""
     for entry in _merged(version.manifests):
         number = entry.sequence_number or 0

@@ -15,12 +15,12 @@ from twinlake.verify.models.iceberg.values import (
     OVERWRITE,
     REPLACE,
     REWRITE_FILES,
-    Entry,
+    FileEntry,
+    FileNames,
     Manifest,
-    Names,
     Record,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
 
@@ -32,7 +32,7 @@ __all__ = ["build", "draw_file_names", "draw_metadata_names"]
 KIND_OF_UPDATE = {MERGE_APPEND: APPEND, REWRITE_FILES: REPLACE}
 
 
-def draw_file_names(writer: Writer, names: Names) -> tuple[Writer, Names]:
+def draw_file_names(writer: Writer, names: FileNames) -> tuple[Writer, FileNames]:
     """Name the files an operation writes by the next numbers of their kind."""
     data, deletes = names.files.count("data"), names.files.count("delete")
     named = writer._replace(
@@ -49,10 +49,10 @@ def draw_file_names(writer: Writer, names: Names) -> tuple[Writer, Names]:
     return named, names._replace(files=names.files + kinds)
 
 
-def draw_metadata_names(table: Table, writer: Writer, names: Names) -> tuple[Writer, Names]:
+def draw_metadata_names(table: Table, writer: Writer, names: FileNames) -> tuple[Writer, FileNames]:
     """Name the manifests, the manifest list, the snapshot and the metadata of an attempt."""
     manifests = 2 if _has_delete_manifest(table[-1], writer) else 1
-    given = Names(
+    given = FileNames(
         files=names.files,
         manifests=names.manifests + manifests,
         manifest_lists=names.manifest_lists + 1,
@@ -75,17 +75,17 @@ def build(
     data_sequence_number: int | None = None,
     delete_sequence_number: int | None = None,
     replaced_deletes: Container[str] = (),
-) -> Version:
+) -> TableVersion:
     """The version that a writer's files make on top of the newest one.
 
     All data manifests are merged into one, and all delete manifests into another. Files get the
-    new sequence number unless told; ``replaced_deletes`` names delete files to leave out.
+    new sequence number by default; ``replaced_deletes`` names delete files to leave out.
     """
     parent, number = table[-1], len(table)
     if not writer.metadata_files:
         writer = _called_after(writer, number)
     manifest, delete_manifest, manifest_list, location = writer.metadata_files
-    return Version(
+    return TableVersion(
         location=location,
         sequence_number=number,
         snapshot_id=writer.snapshot_id,
@@ -126,14 +126,14 @@ def _called_after(writer: Writer, number: int) -> Writer:
     )
 
 
-def _has_delete_manifest(parent: Version, writer: Writer) -> bool:
+def _has_delete_manifest(parent: TableVersion, writer: Writer) -> bool:
     return bool(writer.delete_files) or parent.deletes is not None
 
 
 def _data_manifest(
-    parent: Version, writer: Writer, path: str, number: int, data_sequence_number: int
+    parent: TableVersion, writer: Writer, path: str, number: int, data_sequence_number: int
 ) -> Manifest:
-    entries: list[Entry] = []
+    entries: list[FileEntry] = []
     least = number
     # A manifest of only deleted entries is left behind; the others are merged.
     keep = any(entry.is_live for entry in parent.data.entries)
@@ -146,13 +146,13 @@ def _data_manifest(
         else:
             entries.append(entry._replace(status=EXISTING))
     for file in writer.data_files:
-        entries.append(Entry(ADDED, file, writer.snapshot_id, data_sequence_number))
+        entries.append(FileEntry(ADDED, file, writer.snapshot_id, data_sequence_number))
         least = min(least, data_sequence_number)
     return Manifest(path, tuple(entries), least)
 
 
 def _delete_manifest(
-    parent: Version,
+    parent: TableVersion,
     writer: Writer,
     path: str,
     number: int,
@@ -161,7 +161,7 @@ def _delete_manifest(
 ) -> Manifest | None:
     if not _has_delete_manifest(parent, writer):
         return None
-    entries: list[Entry] = []
+    entries: list[FileEntry] = []
     # A delete file older than all data cannot hide anything. The bound is what the parent's
     # manifest recorded: it is not taken anew after files were removed.
     oldest = min(number, parent.data.min_sequence_number) if parent.data.entries else number
@@ -173,7 +173,7 @@ def _delete_manifest(
             entries.append(entry._replace(status=EXISTING))
             least = min(least, entry.sequence_number)
     for file in writer.delete_files:
-        entries.append(Entry(ADDED, file, writer.snapshot_id, sequence_number))
+        entries.append(FileEntry(ADDED, file, writer.snapshot_id, sequence_number))
         least = min(least, sequence_number)
     return Manifest(path, tuple(entries), least)
 

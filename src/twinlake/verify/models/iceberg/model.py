@@ -15,24 +15,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.verify.checker import (
-    Check,
+    ActionCheck,
+    CompareAndSwap,
     Failure,
     Next,
-    Swap,
     action,
     always,
     eventually_always,
 )
 from twinlake.verify.models.iceberg.metadata import build, draw_file_names, draw_metadata_names
-from twinlake.verify.models.iceberg.reading import (
+from twinlake.verify.models.iceberg.operations import COW_IGNORES_DELETES, Aborted, Operations
+from twinlake.verify.models.iceberg.snapshot_scan import (
     KEY,
     ROW,
+    ScannedFiles,
     dangling,
     expected,
     matches,
     scan,
 )
-from twinlake.verify.models.iceberg.starting import COW_IGNORES_DELETES, Aborted, Operations
 from twinlake.verify.models.iceberg.validation import Validation, checks_for, run_checks
 from twinlake.verify.models.iceberg.values import (
     ABORTED,
@@ -47,14 +48,14 @@ from twinlake.verify.models.iceberg.values import (
     UPDATE,
     WRITE_DATA_FILES,
     WRITE_METADATA_FILES,
-    DataFile,
     DeleteFile,
-    EqualityDeleteFile,
-    Names,
+    FileNames,
+    IcebergDataFile,
+    PositionDeleteFile,
     Predicate,
     Row,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
 
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IcebergV2"]
 
-Orphans = tuple[DataFile | DeleteFile | EqualityDeleteFile, ...]
+Orphans = tuple[IcebergDataFile | DeleteFile, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +94,7 @@ class IcebergV2(Operations):
         seen = {file.path: [row for _, row in rows] for file, rows in found}
         yield Next(read._replace(state=WRITE_DATA_FILES), arguments={"found": seen})
 
-    def _read_for_merge_on_read(
-        self, writer: Writer, table: Table, found: list[tuple[DataFile, list[tuple[int, Row]]]]
-    ) -> Writer:
+    def _read_for_merge_on_read(self, writer: Writer, table: Table, found: ScannedFiles) -> Writer:
         born = self._births(table)
         changed = tuple(
             (_assigned(row, writer.set_values), born.get(row[0], 0))
@@ -108,9 +107,7 @@ class IcebergV2(Operations):
             new_rows=(tuple(row for row, _ in changed),) if writer.sql_op == UPDATE else (),
         )
 
-    def _read_for_copy_on_write(
-        self, writer: Writer, table: Table, found: list[tuple[DataFile, list[tuple[int, Row]]]]
-    ) -> Writer:
+    def _read_for_copy_on_write(self, writer: Writer, table: Table, found: ScannedFiles) -> Writer:
         born = self._births(table)
         survivors = {file.path: dict(rows) for file, rows in self.scan(table[-1])}
         changed: list[tuple[Row, int]] = []
@@ -134,9 +131,7 @@ class IcebergV2(Operations):
             new_rows=tuple(new_rows),
         )
 
-    def scan(
-        self, version: Version, predicate: Predicate | None = None
-    ) -> list[tuple[DataFile, list[tuple[int, Row]]]]:
+    def scan(self, version: TableVersion, predicate: Predicate | None = None) -> ScannedFiles:
         """The rows of a version that match, with their positions, file by file."""
         return scan(version, predicate)
 
@@ -149,20 +144,20 @@ class IcebergV2(Operations):
     # --- it writes files ------------------------------------------------------------------------
 
     @action(at=WRITE_DATA_FILES, writes=("names",))
-    def write_data_files(self, writer: Writer, names: Names | None = None) -> Iterator[Next]:
+    def write_data_files(self, writer: Writer, names: FileNames | None = None) -> Iterator[Next]:
         """Write the data files and, for merge-on-read, one delete file."""
         rows = writer.new_rows
         if writer.sql_op == INSERT:
             rows = (tuple(row for row, _ in writer.row_history),)
-        data_files = tuple(DataFile("", one) for one in rows)
+        data_files = tuple(IcebergDataFile("", one) for one in rows)
         yield self._written(writer, data_files, self.delete_files(writer), names)
 
     def _written(
         self,
         writer: Writer,
-        data_files: tuple[DataFile, ...],
-        delete_files: tuple[DeleteFile | EqualityDeleteFile, ...],
-        names: Names | None,
+        data_files: tuple[IcebergDataFile, ...],
+        delete_files: tuple[DeleteFile, ...],
+        names: FileNames | None,
     ) -> Next:
         written = writer._replace(
             state=WRITE_METADATA_FILES,
@@ -176,15 +171,15 @@ class IcebergV2(Operations):
         files = {"data files": written.data_files, "delete files": written.delete_files}
         return Next(written, shared, {key: value for key, value in files.items() if value})
 
-    def delete_files(self, writer: Writer) -> tuple[DeleteFile | EqualityDeleteFile, ...]:
+    def delete_files(self, writer: Writer) -> tuple[DeleteFile, ...]:
         """The delete files that an operation writes, still without a name."""
-        return (DeleteFile("", writer.deletes),) if writer.update == ROW_DELTA else ()
+        return (PositionDeleteFile("", writer.deletes),) if writer.update == ROW_DELTA else ()
 
     # --- it writes metadata, or aborts -----------------------------------------------------------
 
     @action(at=WRITE_METADATA_FILES, writes=("names",))
     def write_metadata_files(
-        self, writer: Writer, table: Table, names: Names | None = None
+        self, writer: Writer, table: Table, names: FileNames | None = None
     ) -> Iterator[Next]:
         """Refresh, validate against what was committed since the scan, write new metadata."""
         checks = self._validate(table, writer)
@@ -206,7 +201,7 @@ class IcebergV2(Operations):
         writer: Writer,
         table: Table,
         aborted: Aborted,
-        names: Names | None = None,
+        names: FileNames | None = None,
         orphans: Orphans | None = None,
     ) -> Iterator[Next]:
         """Give the operation up because a validation fails; its files stay in the store."""
@@ -222,7 +217,7 @@ class IcebergV2(Operations):
                 shared["names"] = names._replace(manifests=names.manifests + 1)
         yield Next(Writer(state=ABORTED), shared, {"base version": len(table) - 1}, checks)
 
-    def _validate(self, table: Table, writer: Writer) -> tuple[Check, ...]:
+    def _validate(self, table: Table, writer: Writer) -> tuple[ActionCheck, ...]:
         return run_checks(table, writer, self.validations(writer))
 
     def validations(self, writer: Writer) -> tuple[Validation, ...]:
@@ -234,7 +229,7 @@ class IcebergV2(Operations):
     @action(
         at=COMMIT,
         writes=("table", "inserting"),
-        swap=Swap(variable="table", base="base", otherwise="retry"),
+        swap=CompareAndSwap(variable="table", base="base", otherwise="retry"),
     )
     def commit(self, writer: Writer, table: Table, inserting: frozenset[str]) -> Iterator[Next]:
         """Swap the catalog's register from the base's metadata to the new one."""
@@ -244,7 +239,7 @@ class IcebergV2(Operations):
             shared["inserting"] = inserting - {writer.row_history[0][0][0]}
         yield Next(Writer(state=COMMITTED), shared, {"version": len(table)})
 
-    def build(self, table: Table, writer: Writer) -> Version:
+    def build(self, table: Table, writer: Writer) -> TableVersion:
         """The version that the writer's files make on top of the newest one."""
         return build(table, writer)
 
@@ -322,7 +317,7 @@ def _compare(
     col1: str,
     version: int,
     wanted: tuple[str | None, str | None, int] | None,
-    found: list[tuple[DataFile, int, Row]],
+    found: list[tuple[IcebergDataFile, int, Row]],
 ) -> Failure | None:
     fields_: dict[str, Any] = {"id": col1, "version": version}
     fields_ |= {"files": [f"{file.path} position {index}" for file, index, _ in found]}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from twinlake.verify.checker import Failure, Next, Start, action, always
+from twinlake.verify.checker import Failure, InitialState, Next, action, always
 from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.reading import live_data, live_deletes
-from twinlake.verify.models.iceberg.starting import CANONICAL
+from twinlake.verify.models.iceberg.operations import CANONICAL
+from twinlake.verify.models.iceberg.snapshot_scan import ScannedFiles, live_data, live_deletes
 from twinlake.verify.models.iceberg.validation import new_delete_files, new_versions
 from twinlake.verify.models.iceberg.values import (
     ADDED,
@@ -18,10 +18,10 @@ from twinlake.verify.models.iceberg.values import (
     OVERWRITE,
     ROW_DELTA,
     WRITE_DATA_FILES,
-    DataFile,
-    DeleteFile,
-    Names,
+    FileNames,
+    IcebergDataFile,
     Partition,
+    PositionDeleteFile,
     Row,
     Table,
     Writer,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from twinlake.verify.models.iceberg.validation import Validation
 
-__all__ = ["EXCLUSIVE_PROJECTION", "FILTER_OF_NEW_VALUE", "NEW_SPEC_ON_OLD_FILES", "Partitions"]
+__all__ = ["PartitionedTable"]
 
 #: Mutant: a predicate that says nothing of the partition column is taken to match no partition.
 EXCLUSIVE_PROJECTION = "exclusive-projection"
@@ -43,7 +43,7 @@ NEW_SPEC_ON_OLD_FILES = "new-spec-on-old-files"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Partitions(IcebergV2):
+class PartitionedTable(IcebergV2):
     """The base model on a table that is partitioned by one column; the spec may change once.
 
     ``partition_by`` and ``evolve_to`` are column indexes: 0 is the id, 1 is col2, 2 is col3.
@@ -61,10 +61,10 @@ class Partitions(IcebergV2):
     evolve_to: int | None = None
     identity: str = CANONICAL
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """The empty table under its first partition spec."""
         for start in super().initial():
-            yield Start({**start.shared, "spec": self.partition_by}, start.actors)
+            yield InitialState({**start.shared, "spec": self.partition_by}, start.actors)
 
     @action(at=IDLE, writes=("spec",))
     def evolve_partition_spec(self, _writer: Writer, spec: int) -> Iterator[Next]:
@@ -72,15 +72,13 @@ class Partitions(IcebergV2):
         if self.evolve_to is not None and spec == self.partition_by != self.evolve_to:
             yield Next(Writer(), {"spec": self.evolve_to}, {"partition by": self.evolve_to})
 
-    def _read_for_merge_on_read(
-        self, writer: Writer, table: Table, found: list[tuple[DataFile, list[tuple[int, Row]]]]
-    ) -> Writer:
+    def _read_for_merge_on_read(self, writer: Writer, table: Table, found: ScannedFiles) -> Writer:
         read = super()._read_for_merge_on_read(writer, table, found)
         return read._replace(partitions=tuple(file.partition for file, rows in found for _ in rows))
 
     @action(at=WRITE_DATA_FILES, writes=("names",))
     def write_data_files(  # type: ignore[override]
-        self, writer: Writer, spec: int, names: Names | None = None
+        self, writer: Writer, spec: int, names: FileNames | None = None
     ) -> Iterator[Next]:
         """Write one file a partition, and one delete file for each partition with deletes."""
         rows = writer.new_rows
@@ -89,7 +87,7 @@ class Partitions(IcebergV2):
         data_files = tuple(file for one in rows for file in _split(one, spec))
         yield self._written(writer, data_files, self.delete_files(writer), names)
 
-    def delete_files(self, writer: Writer) -> tuple[DeleteFile, ...]:
+    def delete_files(self, writer: Writer) -> tuple[PositionDeleteFile, ...]:
         """Position deletes, one file for every partition of the data files they point to."""
         if writer.update != ROW_DELTA:
             return ()
@@ -97,7 +95,7 @@ class Partitions(IcebergV2):
         for position, partition in zip(writer.deletes, writer.partitions, strict=True):
             by_partition.setdefault(partition, []).append(position)
         return tuple(
-            DeleteFile("", tuple(positions), partition)
+            PositionDeleteFile("", tuple(positions), partition)
             for partition, positions in by_partition.items()
         )
 
@@ -122,13 +120,13 @@ class Partitions(IcebergV2):
             for entry in version.data.entries:
                 if (
                     entry.status == ADDED
-                    and isinstance(entry.file, DataFile)
+                    and isinstance(entry.file, IcebergDataFile)
                     and self._may_match(writer, entry.file)
                 ):
                     return f"{entry.file.path} was added in version {version.sequence_number}"
         return None
 
-    def _may_match(self, writer: Writer, file: DataFile | DeleteFile) -> bool:
+    def _may_match(self, writer: Writer, file: IcebergDataFile | PositionDeleteFile) -> bool:
         """Whether rows that the operation's predicate matches may lie in a file's partition."""
         predicate = writer.predicate
         if predicate is None or file.partition is None:
@@ -161,9 +159,9 @@ class Partitions(IcebergV2):
         return None
 
 
-def _split(rows: tuple[Row, ...], spec: int) -> Iterator[DataFile]:
+def _split(rows: tuple[Row, ...], spec: int) -> Iterator[IcebergDataFile]:
     by_value: dict[str, list[Row]] = {}
     for row in rows:
         by_value.setdefault(row[spec], []).append(row)
     for value, found in by_value.items():
-        yield DataFile("", tuple(found), Partition(spec, value))
+        yield IcebergDataFile("", tuple(found), Partition(spec, value))

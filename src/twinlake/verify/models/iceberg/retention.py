@@ -12,31 +12,21 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
     Failure,
+    InitialState,
     ModelError,
     Next,
     Role,
-    Start,
     action,
     always,
     check,
     eventually_always,
 )
-from twinlake.verify.models.mutation import WithMutants
+from twinlake.verify.models.mutation import MutantModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = [
-    "BLIND_SWAP",
-    "COMMITTED_AGE",
-    "DELETES_FIRST",
-    "FORGETS_SHARED",
-    "ROLLS_BACK_BLINDLY",
-    "STALE_PLAN",
-    "SUPERSEDED_AGE",
-    "SnapshotRetention",
-    "safe_expiry",
-]
+__all__ = ["COMMITTED_AGE", "SUPERSEDED_AGE", "SnapshotRetention", "safe_expiry"]
 
 #: Mutants: an expirer overwrites the register without comparing; it deletes files before its swap;
 #: after a lost swap it removes what it had chosen before; it deletes only what a single snapshot
@@ -54,7 +44,7 @@ PLANNED, DELETES = "PLANNED", "DELETES"
 NEVER = -1
 
 
-class Snapshot(NamedTuple):
+class _Snapshot(NamedTuple):
     """A snapshot: its files, when it was made, and since when another one is current."""
 
     id: int
@@ -63,11 +53,11 @@ class Snapshot(NamedTuple):
     superseded: int = NEVER
 
 
-class Metadata(NamedTuple):
+class _Metadata(NamedTuple):
     """What the register holds; the number tells one content from the next."""
 
     number: int
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[_Snapshot, ...]
     current: int
 
     @property
@@ -75,12 +65,12 @@ class Metadata(NamedTuple):
         """The files of all retained snapshots."""
         return frozenset(path for one in self.snapshots for path in one.files)
 
-    def snapshot(self, wanted: int) -> Snapshot | None:
+    def snapshot(self, wanted: int) -> _Snapshot | None:
         """The snapshot of this id, if it is retained."""
         return next((one for one in self.snapshots if one.id == wanted), None)
 
 
-class Actor(NamedTuple):
+class _Actor(NamedTuple):
     """A writer, an operator who rolls back, an expirer, a reader or the clock."""
 
     state: str = IDLE
@@ -88,7 +78,7 @@ class Actor(NamedTuple):
     #: What it still has to read or to delete.
     files: tuple[str, ...] = ()
     #: The metadata it has read, and the snapshots it is about to remove or to roll back to.
-    base: Metadata | None = None
+    base: _Metadata | None = None
     chosen: tuple[int, ...] = ()
 
 
@@ -97,7 +87,7 @@ Deleted = frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SnapshotRetention(WithMutants):
+class SnapshotRetention(MutantModel):
     """Writers, expirers, readers and rollbacks under a clock.
 
     Every snapshot has two files, of which it shares one with the next. A reader takes at most
@@ -143,43 +133,45 @@ class SnapshotRetention(WithMutants):
         }
         return tuple(Role(name=name, count=count) for name, count in counts.items())
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """A table of one snapshot with two files."""
-        first = Snapshot(1, ("file-1", "file-2"), 0)
+        first = _Snapshot(1, ("file-1", "file-2"), 0)
         shared: dict[str, Hashable] = {
-            "metadata": Metadata(0, (first,), 1),
+            "metadata": _Metadata(0, (first,), 1),
             "deleted": frozenset(),
             "clock": (0,),
             "busy": (),
             "written": (0,),
             "rolled": (0,),
         }
-        yield Start(shared, (Actor(),) * sum(role.count for role in self.roles))
+        yield InitialState(shared, (_Actor(),) * sum(role.count for role in self.roles))
 
     @action(role="Clock", at=IDLE, writes=("clock",))
-    def tick(self, _clock: Actor, clock: tuple[int], busy: Busy) -> Iterator[Next]:
+    def tick(self, _clock: _Actor, clock: tuple[int], busy: Busy) -> Iterator[Next]:
         """Time passes, unless a reader has used up all the time it may take."""
         if clock[0] < self.max_ticks and all(clock[0] - since < self.longest for since in busy):
-            yield Next(Actor(), {"clock": (clock[0] + 1,)}, {"clock": clock[0] + 1})
+            yield Next(_Actor(), {"clock": (clock[0] + 1,)}, {"clock": clock[0] + 1})
 
     @action(role="Writer", at=IDLE, writes=("metadata", "written"))
     def commit(
-        self, _writer: Actor, metadata: Metadata, clock: tuple[int], written: tuple[int]
+        self, _writer: _Actor, metadata: _Metadata, clock: tuple[int], written: tuple[int]
     ) -> Iterator[Next]:
         """Replace the older file of the current snapshot by a new one."""
         current = metadata.snapshot(metadata.current)
         if written[0] >= self.max_writes or current is None:
             return
         number = written[0] + 2
-        made = Snapshot(number, (current.files[1], f"file-{number + 1}"), clock[0])
+        made = _Snapshot(number, (current.files[1], f"file-{number + 1}"), clock[0])
         after = _switched(metadata, made.id, clock[0], (*metadata.snapshots, made))
         done = {"metadata": after, "written": (written[0] + 1,)}
-        yield Next(Actor(), done, {"snapshot": made.id, "files": made.files})
+        yield Next(_Actor(), done, {"snapshot": made.id, "files": made.files})
 
     # --- expirers ---------------------------------------------------------------------------------
 
     @action(role="Expirer", at=IDLE)
-    def plan_expiry(self, _expirer: Actor, metadata: Metadata, clock: tuple[int]) -> Iterator[Next]:
+    def plan_expiry(
+        self, _expirer: _Actor, metadata: _Metadata, clock: tuple[int]
+    ) -> Iterator[Next]:
         """Read the metadata and choose old snapshots, the oldest first."""
         old = [
             one.id
@@ -188,17 +180,17 @@ class SnapshotRetention(WithMutants):
         ]
         for count in range(1, len(old) + 1):
             chosen = tuple(old[:count])
-            planned = Actor(PLANNED, base=metadata, chosen=chosen)
+            planned = _Actor(PLANNED, base=metadata, chosen=chosen)
             if self.mutant == DELETES_FIRST:
                 doomed = self._doomed(metadata, chosen)
                 planned = planned._replace(state=DELETES if doomed else PLANNED, files=doomed)
             yield Next(planned, arguments={"snapshots": chosen})
 
-    def _since(self, snapshot: Snapshot) -> int:
+    def _since(self, snapshot: _Snapshot) -> int:
         return snapshot.committed if self.age_from == COMMITTED_AGE else snapshot.superseded
 
     @action(role="Expirer", at=PLANNED, writes=("metadata",))
-    def expire(self, expirer: Actor, metadata: Metadata) -> Iterator[Next]:
+    def expire(self, expirer: _Actor, metadata: _Metadata) -> Iterator[Next]:
         """Swap the register; the files to delete follow from what was swapped in."""
         base = expirer.base
         if base is None:
@@ -207,18 +199,18 @@ class SnapshotRetention(WithMutants):
             if self.mutant == STALE_PLAN:
                 base = metadata
             elif self.mutant != BLIND_SWAP:
-                yield Next(Actor(), arguments={"swap": "failed"})
+                yield Next(_Actor(), arguments={"swap": "failed"})
                 return
         kept = tuple(one for one in base.snapshots if one.id not in expirer.chosen)
-        after = Metadata(metadata.number + 1, kept, base.current)
+        after = _Metadata(metadata.number + 1, kept, base.current)
         doomed = self._doomed(base, expirer.chosen)
         if self.mutant == DELETES_FIRST:
             doomed = ()
-        done = Actor(DELETES, files=doomed) if doomed else Actor()
+        done = _Actor(DELETES, files=doomed) if doomed else _Actor()
         arguments = {"snapshots": expirer.chosen, "files": doomed}
         yield Next(done, {"metadata": after}, arguments)
 
-    def _doomed(self, base: Metadata, chosen: tuple[int, ...]) -> tuple[str, ...]:
+    def _doomed(self, base: _Metadata, chosen: tuple[int, ...]) -> tuple[str, ...]:
         """The files that only the chosen snapshots have."""
         every = [path for one in base.snapshots for path in one.files]
         kept = {path for one in base.snapshots if one.id not in chosen for path in one.files}
@@ -227,10 +219,10 @@ class SnapshotRetention(WithMutants):
         return tuple(sorted(set(every) - kept))
 
     @action(role="Expirer", at=DELETES, writes=("deleted",))
-    def delete_file(self, expirer: Actor, deleted: Deleted) -> Iterator[Next]:
+    def delete_file(self, expirer: _Actor, deleted: Deleted) -> Iterator[Next]:
         """Delete one file; it does not matter if it is gone already."""
         path, *rest = expirer.files
-        after = expirer._replace(files=tuple(rest)) if rest else Actor()
+        after = expirer._replace(files=tuple(rest)) if rest else _Actor()
         if not rest and self.mutant == DELETES_FIRST:
             after = expirer._replace(state=PLANNED, files=())
         yield Next(after, {"deleted": deleted | {path}}, {"file": path})
@@ -239,17 +231,17 @@ class SnapshotRetention(WithMutants):
 
     @action(role="Operator", at=IDLE, writes=("rolled",))
     def start_rollback(
-        self, _operator: Actor, metadata: Metadata, rolled: tuple[int]
+        self, _operator: _Actor, metadata: _Metadata, rolled: tuple[int]
     ) -> Iterator[Next]:
         """Read the metadata and choose a snapshot to go back to."""
         if rolled[0] < self.max_rollbacks:
             for one in metadata.snapshots:
                 if one.id != metadata.current:
-                    opened = Actor(PLANNED, base=metadata, chosen=(one.id,))
+                    opened = _Actor(PLANNED, base=metadata, chosen=(one.id,))
                     yield Next(opened, {"rolled": (rolled[0] + 1,)}, {"snapshot": one.id})
 
     @action(role="Operator", at=PLANNED, writes=("metadata",))
-    def roll_back(self, operator: Actor, metadata: Metadata, clock: tuple[int]) -> Iterator[Next]:
+    def roll_back(self, operator: _Actor, metadata: _Metadata, clock: tuple[int]) -> Iterator[Next]:
         """Make the snapshot current, if it is retained when the swap succeeds."""
         base, (wanted,) = operator.base, operator.chosen
         if base is None:
@@ -257,30 +249,30 @@ class SnapshotRetention(WithMutants):
         if base.number != metadata.number and self.mutant != ROLLS_BACK_BLINDLY:
             again = operator._replace(base=metadata)
             known = metadata.snapshot(wanted) is not None
-            yield Next(again if known else Actor(), arguments={"swap": "failed", "known": known})
+            yield Next(again if known else _Actor(), arguments={"swap": "failed", "known": known})
             return
         snapshots = metadata.snapshots
         remembered = base.snapshot(wanted)
         if metadata.snapshot(wanted) is None and remembered is not None:
             snapshots = tuple(sorted((*snapshots, remembered)))
         after = _switched(metadata, wanted, clock[0], snapshots)
-        yield Next(Actor(), {"metadata": after}, {"snapshot": wanted})
+        yield Next(_Actor(), {"metadata": after}, {"snapshot": wanted})
 
     # --- readers ----------------------------------------------------------------------------------
 
     @action(role="Reader", at=IDLE, writes=("busy",))
     def open_snapshot(
-        self, _reader: Actor, metadata: Metadata, clock: tuple[int], busy: Busy
+        self, _reader: _Actor, metadata: _Metadata, clock: tuple[int], busy: Busy
     ) -> Iterator[Next]:
         """Plan a read of the current snapshot, or of one that is retained for long enough."""
         for one in metadata.snapshots:
             left = self.retention - (clock[0] - self._since(one))
             if one.id == metadata.current or left > self.longest:
                 begun = {"busy": tuple(sorted((*busy, clock[0])))}
-                yield Next(Actor(READS, clock[0], one.files), begun, {"snapshot": one.id})
+                yield Next(_Actor(READS, clock[0], one.files), begun, {"snapshot": one.id})
 
     @action(role="Reader", at=READS, writes=("busy",))
-    def read_file(self, reader: Actor, deleted: Deleted, busy: Busy) -> Iterator[Next]:
+    def read_file(self, reader: _Actor, deleted: Deleted, busy: Busy) -> Iterator[Next]:
         """Read the next file of the plan, if it is still there."""
         path, *rest = reader.files
         if path not in deleted and rest:
@@ -289,13 +281,13 @@ class SnapshotRetention(WithMutants):
         left = list(busy)
         left.remove(reader.since)
         found = path not in deleted
-        after = Actor() if found else Actor(LOST, files=(path,))
+        after = _Actor() if found else _Actor(LOST, files=(path,))
         yield Next(after, {"busy": tuple(left)}, {"file": path, "found": found})
 
     # --- what must hold ---------------------------------------------------------------------------
 
     @always
-    def retained_snapshots_are_whole(self, metadata: Metadata, deleted: Deleted) -> Failure | None:
+    def retained_snapshots_are_whole(self, metadata: _Metadata, deleted: Deleted) -> Failure | None:
         """Every file of every retained snapshot exists, and the current one is retained."""
         if metadata.snapshot(metadata.current) is None:
             return Failure(f"the current snapshot {metadata.current} is expired")
@@ -306,13 +298,13 @@ class SnapshotRetention(WithMutants):
         return None
 
     @always
-    def readers_finish(self, actor: Actor) -> Failure | None:
+    def readers_finish(self, actor: _Actor) -> Failure | None:
         """A read that began within the retention never misses a file."""
         return Failure(f"{actor.files[0]} is gone") if actor.state == LOST else None
 
     @eventually_always
     def unreachable_files_go_away(
-        self, metadata: Metadata, deleted: Deleted, written: tuple[int]
+        self, metadata: _Metadata, deleted: Deleted, written: tuple[int]
     ) -> bool:
         """In the end every file is deleted that no retained snapshot has."""
         every = {f"file-{number}" for number in range(1, written[0] + 3)}
@@ -320,8 +312,8 @@ class SnapshotRetention(WithMutants):
 
 
 def _switched(
-    metadata: Metadata, current: int, now: int, snapshots: tuple[Snapshot, ...]
-) -> Metadata:
+    metadata: _Metadata, current: int, now: int, snapshots: tuple[_Snapshot, ...]
+) -> _Metadata:
     """The metadata with another current snapshot; the one before it is superseded from now on."""
     dated = tuple(
         one._replace(superseded=NEVER)
@@ -331,7 +323,7 @@ def _switched(
         else one
         for one in snapshots
     )
-    return Metadata(metadata.number + 1, dated, current)
+    return _Metadata(metadata.number + 1, dated, current)
 
 
 def safe_expiry(*, longest: int, age_from: str = SUPERSEDED_AGE) -> int | None:

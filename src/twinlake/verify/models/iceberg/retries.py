@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from twinlake.verify.checker import Check, Failure, ModelError, Next, action, always
+from twinlake.verify.checker import ActionCheck, Failure, ModelError, Next, action, always
 from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.starting import CANONICAL, Aborted
+from twinlake.verify.models.iceberg.operations import CANONICAL, Aborted
 from twinlake.verify.models.iceberg.values import (
     ABORTED,
     COMMITTED,
@@ -21,7 +21,7 @@ from twinlake.verify.models.iceberg.values import (
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = ["FORCES_LAST_SWAP", "RETRIES_FOREVER", "VALIDATES_ONCE", "RetryBudget"]
+__all__ = ["RetryBudget"]
 
 #: Mutants: when the budget is spent the metadata is written without comparing; a retry does not
 #: validate again; failed swaps are not counted.
@@ -53,7 +53,7 @@ class RetryBudget(IcebergV2):
             raise ModelError("a retry budget is modelled in canonical identity only")
 
     def retry(self, writer: Writer) -> Writer:
-        """Count the failed swap; begin the attempt anew, or be done with it."""
+        """Count the failed swap; begin another attempt, or give up."""
         failed = writer.failed_swaps + 1
         if failed > self.max_retries and self.mutant != RETRIES_FOREVER:
             return writer._replace(state=SPENT, failed_swaps=failed)
@@ -76,7 +76,7 @@ class RetryBudget(IcebergV2):
         shared["aborted"] = (aborted[0] + 1,)
         yield Next(Writer(state=ABORTED), shared, {"failed swaps": writer.failed_swaps})
 
-    def _validate(self, table: Table, writer: Writer) -> tuple[Check, ...]:
+    def _validate(self, table: Table, writer: Writer) -> tuple[ActionCheck, ...]:
         if self.mutant == VALIDATES_ONCE and writer.failed_swaps:
             return ()
         return super()._validate(table, writer)

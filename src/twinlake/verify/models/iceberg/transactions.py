@@ -7,30 +7,22 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from twinlake.verify.checker import (
-    Check,
+    ActionCheck,
     Failure,
+    InitialState,
     ModelError,
     Next,
     Role,
-    Start,
     action,
     always,
     eventually_always,
 )
-from twinlake.verify.models.mutation import WithMutants
+from twinlake.verify.models.mutation import MutantModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = [
-    "APPLIES_WHAT_IT_CAN",
-    "AT_ONCE",
-    "CHECKS_FIRST_TABLE",
-    "ONE_BY_ONE",
-    "RECHECKED",
-    "SWAPS_ONE_BY_ONE",
-    "TwoTables",
-]
+__all__ = ["AT_ONCE", "ONE_BY_ONE", "RECHECKED", "MultiTableTransaction"]
 
 #: Mutants: the catalog checks the requirements on the first table only; it swaps the registers
 #: one after the other; it commits to those tables whose requirements hold.
@@ -53,7 +45,7 @@ Versions = tuple[Tokens, ...]
 Counts = tuple[int, int]
 
 
-class Actor(NamedTuple):
+class _Actor(NamedTuple):
     """A writer with an operation, or a reader with what it has seen."""
 
     state: str = IDLE
@@ -64,7 +56,7 @@ class Actor(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoTables(WithMutants):
+class MultiTableTransaction(MutantModel):
     """Transactions on two tables and operations on one, through one catalog."""
 
     title: ClassVar[str] = "Two tables in one transaction"
@@ -90,34 +82,31 @@ class TwoTables(WithMutants):
     @property
     def roles(self) -> tuple[Role, ...]:
         """Writers and readers; the catalog does nothing of itself."""
-        return (
-            Role(name="Writer", count=self.writers),
-            Role(name="Reader", count=self.readers),
-        )
+        return (Role(name="Writer", count=self.writers), Role(name="Reader", count=self.readers))
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """Two empty tables."""
         shared: dict[str, Hashable] = {"first": ((),), "second": ((),), "counts": (0, 0)}
-        yield Start(shared, (Actor(),) * (self.writers + self.readers))
+        yield InitialState(shared, (_Actor(),) * (self.writers + self.readers))
 
     # --- writers ----------------------------------------------------------------------------------
 
     @action(role="Writer", at=IDLE, writes=("counts",))
-    def start(self, _writer: Actor, first: Versions, counts: Counts) -> Iterator[Next]:
+    def start(self, _writer: _Actor, first: Versions, counts: Counts) -> Iterator[Next]:
         """Choose the tables to write to, and load the first."""
         if counts[0] < self.max_ops:
             for target in (BOTH, FIRST, SECOND):
-                opened = Actor(READ_FIRST, f"{target} {counts[0] + 1}", first)
+                opened = _Actor(READ_FIRST, f"{target} {counts[0] + 1}", first)
                 after = {"counts": (counts[0] + 1, counts[1])}
                 yield Next(opened, after, {"operation": opened.token})
 
     @action(role="Writer", at=READ_FIRST)
-    def load_second(self, writer: Actor, second: Versions) -> Iterator[Next]:
+    def load_second(self, writer: _Actor, second: Versions) -> Iterator[Next]:
         """Load the second table."""
         yield Next(writer._replace(state=COMMIT, second=second))
 
     @action(role="Writer", at=COMMIT, writes=("first", "second"))
-    def commit(self, writer: Actor, first: Versions, second: Versions) -> Iterator[Next]:
+    def commit(self, writer: _Actor, first: Versions, second: Versions) -> Iterator[Next]:
         """Commit to all tables of the operation if every requirement on them holds."""
         checks = self._requirements(writer, first, second)
         after = self._after(writer, first, second)
@@ -126,37 +115,39 @@ class TwoTables(WithMutants):
                 swapped = {"first": after["first"]}
                 yield Next(writer._replace(state=SWAP_SECOND), swapped, checks=checks)
             else:
-                yield Next(Actor(), after, {"operation": writer.token}, checks)
+                yield Next(_Actor(), after, {"operation": writer.token}, checks)
         elif self.mutant == APPLIES_WHAT_IT_CAN and any(check.passed for check in checks):
             held = {check.name.split()[0] for check in checks if check.passed}
             able = {name: value for name, value in after.items() if name in held}
-            yield Next(Actor(), able, {"operation": writer.token}, checks)
+            yield Next(_Actor(), able, {"operation": writer.token}, checks)
 
     @action(role="Writer", at=COMMIT, writes=("counts",), name="Commit (requirement fails)")
     def fail(
-        self, writer: Actor, first: Versions, second: Versions, counts: Counts
+        self, writer: _Actor, first: Versions, second: Versions, counts: Counts
     ) -> Iterator[Next]:
         """Give up: a table has moved on since it was loaded."""
         checks = self._requirements(writer, first, second)
         partly = self.mutant == APPLIES_WHAT_IT_CAN and any(check.passed for check in checks)
         if not all(check.passed for check in checks) and not partly:
-            yield Next(Actor(), {"counts": (counts[0], counts[1] + 1)}, checks=checks)
+            yield Next(_Actor(), {"counts": (counts[0], counts[1] + 1)}, checks=checks)
 
     @action(role="Writer", at=SWAP_SECOND, writes=("second",))
-    def swap_second(self, writer: Actor, second: Versions) -> Iterator[Next]:
+    def swap_second(self, writer: _Actor, second: Versions) -> Iterator[Next]:
         """The second half of a commit that is not atomic."""
-        yield Next(Actor(), {"second": (*second, (*second[-1], writer.token))})
+        yield Next(_Actor(), {"second": (*second, (*second[-1], writer.token))})
 
-    def _requirements(self, writer: Actor, first: Versions, second: Versions) -> tuple[Check, ...]:
+    def _requirements(
+        self, writer: _Actor, first: Versions, second: Versions
+    ) -> tuple[ActionCheck, ...]:
         target = writer.token.split()[0]
-        checks: list[Check] = []
+        checks: list[ActionCheck] = []
         if target != SECOND:
-            checks.append(Check("first table is as loaded", first == writer.first))
+            checks.append(ActionCheck("first table is as loaded", first == writer.first))
         if target == SECOND or (target == BOTH and self.mutant != CHECKS_FIRST_TABLE):
-            checks.append(Check("second table is as loaded", second == writer.second))
+            checks.append(ActionCheck("second table is as loaded", second == writer.second))
         return tuple(checks)
 
-    def _after(self, writer: Actor, first: Versions, second: Versions) -> dict[str, Hashable]:
+    def _after(self, writer: _Actor, first: Versions, second: Versions) -> dict[str, Hashable]:
         """The tables with a version more, which holds what the writer loaded and its own."""
         target = writer.token.split()[0]
         after: dict[str, Hashable] = {}
@@ -169,29 +160,29 @@ class TwoTables(WithMutants):
     # --- readers ----------------------------------------------------------------------------------
 
     @action(role="Reader", at=(IDLE, DONE))
-    def open_tables(self, _reader: Actor, first: Versions, second: Versions) -> Iterator[Next]:
+    def open_tables(self, _reader: _Actor, first: Versions, second: Versions) -> Iterator[Next]:
         """Load the first table, or both where the catalog can show them in one look."""
         if self.reading == AT_ONCE:
-            yield Next(Actor(DONE, "", first, second))
+            yield Next(_Actor(DONE, "", first, second))
         else:
-            yield Next(Actor(SAW_FIRST, "", first))
+            yield Next(_Actor(SAW_FIRST, "", first))
 
     @action(role="Reader", at=SAW_FIRST)
-    def open_second(self, reader: Actor, second: Versions) -> Iterator[Next]:
+    def open_second(self, reader: _Actor, second: Versions) -> Iterator[Next]:
         """Load the second table."""
         state = SAW_BOTH if self.reading == RECHECKED else DONE
         yield Next(reader._replace(state=state, second=second))
 
     @action(role="Reader", at=SAW_BOTH)
-    def look_again(self, reader: Actor, first: Versions) -> Iterator[Next]:
+    def look_again(self, reader: _Actor, first: Versions) -> Iterator[Next]:
         """Has the first table moved on? Then load both once more."""
         same = first == reader.first
-        yield Next(reader._replace(state=DONE) if same else Actor(), arguments={"same": same})
+        yield Next(reader._replace(state=DONE) if same else _Actor(), arguments={"same": same})
 
     # --- what must hold ---------------------------------------------------------------------------
 
     @always
-    def nobody_sees_half_a_transaction(self, actor: Actor) -> Failure | None:
+    def nobody_sees_half_a_transaction(self, actor: _Actor) -> Failure | None:
         """A reader that has loaded both tables finds a transaction in both or in neither."""
         if actor.state != DONE:
             return None

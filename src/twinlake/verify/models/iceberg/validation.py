@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from twinlake.verify.checker import Check
+from twinlake.verify.checker import ActionCheck
 from twinlake.verify.models.iceberg.values import (
     ADDED,
     APPEND,
@@ -22,10 +22,10 @@ from twinlake.verify.models.iceberg.values import (
     ROW_DELTA,
     SERIALIZABLE,
     UPDATE,
-    DeleteFile,
-    Entry,
+    FileEntry,
+    PositionDeleteFile,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
 
@@ -37,14 +37,16 @@ Validation = tuple[str, Callable[[Table, Writer], str | None]]
 DELETE_KIND = "delete"
 
 
-def new_versions(table: Table, writer: Writer, *kinds: str) -> Iterator[Version]:
+def new_versions(table: Table, writer: Writer, *kinds: str) -> Iterator[TableVersion]:
     """The versions committed after the scan whose snapshots are of one of these kinds."""
     for version in table[writer.scan_version + 1 :]:
         if version.operation in kinds:
             yield version
 
 
-def new_delete_files(table: Table, writer: Writer) -> Iterator[tuple[Entry, DeleteFile]]:
+def new_delete_files(
+    table: Table, writer: Writer
+) -> Iterator[tuple[FileEntry, PositionDeleteFile]]:
     """Live delete files that were added after the scan."""
     scanned = table[writer.scan_version].sequence_number
     for version in new_versions(table, writer, OVERWRITE, DELETE_KIND):
@@ -54,7 +56,7 @@ def new_delete_files(table: Table, writer: Writer) -> Iterator[tuple[Entry, Dele
             if (
                 entry.is_live
                 and entry.sequence_number > scanned
-                and isinstance(entry.file, DeleteFile)
+                and isinstance(entry.file, PositionDeleteFile)
             ):
                 yield entry, entry.file
 
@@ -151,13 +153,15 @@ def checks_for(writer: Writer, isolation: str, fix: str | None) -> tuple[Validat
     return ()
 
 
-def run_checks(table: Table, writer: Writer, checks: tuple[Validation, ...]) -> tuple[Check, ...]:
+def run_checks(
+    table: Table, writer: Writer, checks: tuple[Validation, ...]
+) -> tuple[ActionCheck, ...]:
     """Run checks up to the first that fails; on an empty table every check passes."""
-    done: list[Check] = []
+    done: list[ActionCheck] = []
     if len(table) > 1 and writer.scan_version != NEVER:
         for name, check in checks:
             wrong = check(table, writer)
-            done.append(Check(name, wrong is None, wrong or ""))
+            done.append(ActionCheck(name, wrong is None, wrong or ""))
             if wrong is not None:
                 break
     return tuple(done)

@@ -9,49 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "ABORTED",
-    "ADDED",
-    "APPEND",
-    "COMMIT",
-    "COMMITTED",
-    "COPY_ON_WRITE",
-    "DELETE",
-    "DELETED",
-    "EMPTY",
-    "EXISTING",
-    "IDLE",
-    "INSERT",
-    "MERGE_APPEND",
-    "MERGE_ON_READ",
-    "NEVER",
-    "OVERWRITE",
-    "OVERWRITE_FILES",
-    "READY",
-    "READ_DATA_FILES",
-    "REPLACE",
-    "REWRITE_FILES",
-    "ROW_DELTA",
-    "SERIALIZABLE",
-    "SNAPSHOT_ISOLATION",
-    "UPDATE",
-    "WRITE_DATA_FILES",
-    "WRITE_METADATA_FILES",
-    "DataFile",
-    "DeleteFile",
-    "Entry",
-    "EqualityDeleteFile",
-    "Manifest",
-    "Names",
-    "Partition",
-    "Predicate",
-    "Record",
-    "Row",
-    "Table",
-    "Version",
-    "Writer",
-]
-
 # Where a writer is in its program.
 READY = "READY"
 READ_DATA_FILES = "READ_DATA_FILES"
@@ -89,7 +46,7 @@ class Partition(NamedTuple):
     value: str
 
 
-class DataFile(NamedTuple):
+class IcebergDataFile(NamedTuple):
     """A data file; a row's position is its index."""
 
     path: str
@@ -97,7 +54,7 @@ class DataFile(NamedTuple):
     partition: Partition | None = None
 
 
-class DeleteFile(NamedTuple):
+class PositionDeleteFile(NamedTuple):
     """A position-delete file: which positions of which data files are gone."""
 
     path: str
@@ -112,11 +69,14 @@ class EqualityDeleteFile(NamedTuple):
     ids: tuple[str, ...]
 
 
-class Entry(NamedTuple):
+DeleteFile = PositionDeleteFile | EqualityDeleteFile
+
+
+class FileEntry(NamedTuple):
     """A manifest entry; the snapshot id is that of the snapshot that set the status."""
 
     status: str
-    file: DataFile | DeleteFile | EqualityDeleteFile
+    file: IcebergDataFile | DeleteFile
     snapshot_id: int
     sequence_number: int
 
@@ -130,7 +90,7 @@ class Manifest(NamedTuple):
     """A manifest with the least sequence number it recorded when it was written."""
 
     path: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FileEntry, ...]
     min_sequence_number: int
 
 
@@ -148,7 +108,7 @@ class Record(NamedTuple):
     born: int
 
 
-class Version(NamedTuple):
+class TableVersion(NamedTuple):
     """A committed version: table metadata, its current snapshot, and the history it adds."""
 
     location: str
@@ -164,13 +124,13 @@ class Version(NamedTuple):
 
 
 #: Committed versions by number; the last one is where the catalog's register points.
-Table = tuple[Version, ...]
+Table = tuple[TableVersion, ...]
 
 #: The table as it was just created: no snapshot.
-EMPTY = Version("metadata-0", 0, 0, "create", "", Manifest("", (), 0), None, ())
+EMPTY = TableVersion("metadata-0", 0, 0, "create", "", Manifest("", (), 0), None, ())
 
 
-class Names(NamedTuple):
+class FileNames(NamedTuple):
     """The names given out so far; a name is its kind and the next number of that kind."""
 
     #: The kinds of the data and delete files, in the order in which the store took them.
@@ -197,8 +157,8 @@ class Writer(NamedTuple):
     partitions: tuple[Partition | None, ...] = ()
     replaced: tuple[str, ...] = ()
     new_rows: tuple[tuple[Row, ...], ...] = ()
-    data_files: tuple[DataFile, ...] = ()
-    delete_files: tuple[DeleteFile | EqualityDeleteFile, ...] = ()
+    data_files: tuple[IcebergDataFile, ...] = ()
+    delete_files: tuple[DeleteFile, ...] = ()
     #: The version whose metadata the new metadata was built on.
     base: int = NEVER
     #: The names of this attempt's manifests, manifest list and metadata, and its snapshot id:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from twinlake.verify.checker import ModelError, Next, Role, Start, action
+from twinlake.verify.checker import InitialState, ModelError, Next, Role, action
 from twinlake.verify.models.iceberg.model import IcebergV2
-from twinlake.verify.models.iceberg.starting import CANONICAL, Started
+from twinlake.verify.models.iceberg.operations import CANONICAL, Started
 from twinlake.verify.models.iceberg.values import (
     ABORTED,
     COMMIT,
@@ -19,10 +19,10 @@ from twinlake.verify.models.iceberg.values import (
     ROW_DELTA,
     WRITE_DATA_FILES,
     WRITE_METADATA_FILES,
-    DataFile,
     DeleteFile,
-    EqualityDeleteFile,
-    Names,
+    FileNames,
+    IcebergDataFile,
+    PositionDeleteFile,
     Row,
     Writer,
 )
@@ -43,28 +43,28 @@ from twinlake.verify.models.server.values import (
     CREATED,
     OPTIMIZE,
     PROPERTIES,
+    REPLY_COMMITTED,
+    REPLY_CONFLICT,
+    REPLY_FAILED,
+    REPLY_UNKNOWN,
     RESERVED_IDS,
     SCHEMA,
-    TELLS_COMMITTED,
-    TELLS_CONFLICT,
-    TELLS_FAILED,
-    TELLS_UNKNOWN,
     UNSURE,
-    Add,
+    AddedFile,
+    CommitRequest,
     Key,
     Log,
-    LogEntry,
     Replies,
-    Request,
+    Reports,
     Requests,
-    Server,
-    Told,
+    ServerLogEntry,
+    ServerState,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-__all__ = ["DELTA_OPERATIONS", "NO_CHECK", "SINCE_BASE", "SINCE_SCAN", "Clients"]
+__all__ = ["DELTA_OPERATIONS", "NO_CHECK", "SINCE_BASE", "SINCE_SCAN", "IcebergClients"]
 
 #: Whether a server looks if the files of a commit are still as they were: not at all, since the
 #: version that the request was built on, or since the version that the client scanned, which no
@@ -76,7 +76,7 @@ Faulted = tuple[int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clients(IcebergV2):
+class IcebergClients(IcebergV2):
     """Parameters, the initial state, and what the clients do."""
 
     append_only: ClassVar[tuple[str, ...]] = ("log",)
@@ -134,7 +134,7 @@ class Clients(IcebergV2):
         """None: which rows are stored from the start tells values apart, and rows are sorted."""
         return ()
 
-    def initial(self) -> Iterator[Start]:
+    def initial(self) -> Iterator[InitialState]:
         """A table that was just created, or one with a file of rows; nothing is under way."""
         shared: dict[str, Hashable] = {
             "log": (CREATED, *self._stored()),
@@ -143,14 +143,14 @@ class Clients(IcebergV2):
             "inserting": frozenset(),
             "requests": (),
             "replies": frozenset(),
-            "told": (),
+            "reported": (),
             "faulted": (0,),
             "published": frozenset(),
         }
-        actors = (Writer(),) * self.writers + (Server(),) * self.servers
-        yield Start(shared, (*actors, *(Writer(),) * self.delta_clients))
+        actors = (Writer(),) * self.writers + (ServerState(),) * self.servers
+        yield InitialState(shared, (*actors, *(Writer(),) * self.delta_clients))
 
-    def _stored(self) -> tuple[LogEntry, ...]:
+    def _stored(self) -> tuple[ServerLogEntry, ...]:
         if not self.stored_ids:
             return ()
         rows: tuple[Row, ...] = tuple(
@@ -159,11 +159,13 @@ class Clients(IcebergV2):
         client = Writer(
             sql_op=INSERT,
             update="MERGE_APPEND",
-            data_files=(DataFile("data-0", rows),),
+            data_files=(IcebergDataFile("data-0", rows),),
             row_history=tuple((row, 0) for row in rows),
         )
         recorded = self.build(view((CREATED,)), client).recorded
-        return (LogEntry("append", adds=(Add(client.data_files[0]),), recorded=recorded),)
+        return (
+            ServerLogEntry("append", adds=(AddedFile(client.data_files[0]),), recorded=recorded),
+        )
 
     # --- an operation starts --------------------------------------------------------------------
 
@@ -205,16 +207,16 @@ class Clients(IcebergV2):
         yield from super().read_data_files(client, view(log))
 
     @action(at=WRITE_DATA_FILES)
-    def write_data_files(self, client: Writer, names: Names | None = None) -> Iterator[Next]:
+    def write_data_files(self, client: Writer, names: FileNames | None = None) -> Iterator[Next]:
         """Write the data files, and a delete file for each row that is to go."""
         for written in super().write_data_files(client, names):
             yield written._replace(actor=_named(written.actor))
 
-    def delete_files(self, writer: Writer) -> tuple[DeleteFile | EqualityDeleteFile, ...]:
+    def delete_files(self, writer: Writer) -> tuple[DeleteFile, ...]:
         """One for each deleted row, as if each had been found by another task."""
         if writer.update != ROW_DELTA:
             return ()
-        return tuple(DeleteFile("", (position,)) for position in writer.deletes)
+        return tuple(PositionDeleteFile("", (position,)) for position in writer.deletes)
 
     # --- it sends its commit --------------------------------------------------------------------
 
@@ -231,25 +233,25 @@ class Clients(IcebergV2):
         sent = _with(requests, self._request(ready, log))
         yield Next(ready, {"requests": sent}, {"base version": base}, checks)
 
-    def _request(self, client: Writer, log: Log) -> Request:
+    def _request(self, client: Writer, log: Log) -> CommitRequest:
         required = (snapshot_id_of(log, client.base), schema_of(log[: client.base + 1]))
-        return Request((client.token, client.base), required, client)
+        return CommitRequest((client.token, client.base), required, client)
 
     def retry(self, writer: Writer) -> Writer:
         """Refused: refresh, validate and send again; files and snapshot id stay what they are."""
         return writer._replace(state=WRITE_METADATA_FILES, base=NEVER)
 
-    @action(at=WRITE_METADATA_FILES, writes=("told",), name="WriteMetadataFiles (abort)")
-    def abort(self, client: Writer, log: Log, told: Told) -> Iterator[Next]:  # type: ignore[override]
+    @action(at=WRITE_METADATA_FILES, writes=("reported",), name="WriteMetadataFiles (abort)")
+    def abort(self, client: Writer, log: Log, reported: Reports) -> Iterator[Next]:  # type: ignore[override]
         """Give the operation up because a validation fails: it was never sent, or was refused."""
         checks = self._validate(view(log), client)
         if not all(check.passed for check in checks):
-            done = {"told": _tell(told, client.token, TELLS_FAILED)}
+            done = {"reported": _with_report(reported, client.token, REPLY_FAILED)}
             yield Next(Writer(state=ABORTED), done, checks=checks)
 
-    @action(at=COMMIT, writes=("replies", "told", "inserting"), name="ReceiveReply")
+    @action(at=COMMIT, writes=("replies", "reported", "inserting"), name="ReceiveReply")
     def commit(  # type: ignore[override]
-        self, client: Writer, replies: Replies, told: Told, inserting: frozenset[str]
+        self, client: Writer, replies: Replies, reported: Reports, inserting: frozenset[str]
     ) -> Iterator[Next]:
         """Take an answer to the request, whichever of its copies it is for."""
         for reply in sorted(replies):
@@ -257,13 +259,13 @@ class Clients(IcebergV2):
             if key != key_of(client):
                 continue
             shared: dict[str, Hashable] = {"replies": replies - {reply}}
-            if answer == TELLS_COMMITTED:
-                shared |= _done(client, told, inserting)
+            if answer == REPLY_COMMITTED:
+                shared |= _done(client, reported, inserting)
                 yield Next(Writer(state=COMMITTED), shared, {"answer": answer})
-            elif answer == TELLS_CONFLICT:
+            elif answer == REPLY_CONFLICT:
                 yield Next(self.retry(client), shared, {"answer": answer})
-            elif answer == TELLS_FAILED:
-                shared["told"] = _tell(told, client.token, TELLS_FAILED)
+            elif answer == REPLY_FAILED:
+                shared["reported"] = _with_report(reported, client.token, REPLY_FAILED)
                 yield Next(Writer(state=ABORTED), shared, {"answer": answer})
             else:
                 yield Next(client._replace(state=UNSURE), shared, {"answer": answer})
@@ -281,19 +283,19 @@ class Clients(IcebergV2):
         again = client._replace(state=COMMIT)
         yield Next(again, {"requests": _with(requests, self._request(again, log))})
 
-    @action(at=UNSURE, writes=("told", "inserting"))
+    @action(at=UNSURE, writes=("reported", "inserting"))
     def look_for_snapshot(
-        self, client: Writer, log: Log, told: Told, inserting: frozenset[str]
+        self, client: Writer, log: Log, reported: Reports, inserting: frozenset[str]
     ) -> Iterator[Next]:
         """Look whether the snapshot is there; if it is not, it may still come."""
         mine = RESERVED_IDS + client.token
         if any(version.snapshot_id == mine for version in view(log)):
-            done = _done(client, told, inserting)
+            done = _done(client, reported, inserting)
             yield Next(Writer(state=COMMITTED), done, {"found": True})
             return
-        answer = TELLS_FAILED if self.mutant == UNKNOWN_IS_FAILURE else TELLS_UNKNOWN
+        answer = REPLY_FAILED if self.mutant == UNKNOWN_IS_FAILURE else REPLY_UNKNOWN
         # The row may still come, so its id stays taken.
-        unknown = {"told": _tell(told, client.token, answer)}
+        unknown = {"reported": _with_report(reported, client.token, answer)}
         yield Next(Writer(state=ABORTED), unknown, {"found": False, "tells": answer})
 
 
@@ -325,16 +327,18 @@ def _named(client: Writer) -> Writer:
     )
 
 
-def _with(requests: Requests, one: Request) -> Requests:
+def _with(requests: Requests, one: CommitRequest) -> Requests:
     return tuple(sorted((*requests, one), key=lambda request: request.key))
 
 
-def _done(client: Writer, told: Told, inserting: frozenset[str]) -> dict[str, Hashable]:
-    shared: dict[str, Hashable] = {"told": _tell(told, client.token, TELLS_COMMITTED)}
+def _done(client: Writer, reported: Reports, inserting: frozenset[str]) -> dict[str, Hashable]:
+    shared: dict[str, Hashable] = {
+        "reported": _with_report(reported, client.token, REPLY_COMMITTED)
+    }
     if client.sql_op == INSERT:
         shared["inserting"] = inserting - {client.row_history[0][0][0]}
     return shared
 
 
-def _tell(told: Told, token: int, answer: str) -> Told:
-    return tuple(sorted((*told, (token, answer))))
+def _with_report(reported: Reports, token: int, answer: str) -> Reports:
+    return tuple(sorted((*reported, (token, answer))))

@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from twinlake.verify.checker import Failure, always, eventually_always, sometimes
-from twinlake.verify.models.iceberg.reading import dangling
+from twinlake.verify.models.iceberg.snapshot_scan import dangling
 from twinlake.verify.models.iceberg.values import IDLE, Row
-from twinlake.verify.models.server.direct import Direct
+from twinlake.verify.models.server.delta_clients import DeltaClients
 from twinlake.verify.models.server.translation import (
     delta_rows,
     replay,
@@ -29,29 +29,29 @@ from twinlake.verify.models.server.translation import (
     view,
 )
 from twinlake.verify.models.server.values import (
-    TELLS_COMMITTED,
-    TELLS_FAILED,
-    TELLS_UNKNOWN,
+    REPLY_COMMITTED,
+    REPLY_FAILED,
+    REPLY_UNKNOWN,
     WAITING,
     Log,
     Published,
-    Told,
+    Reports,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from twinlake.verify.models.iceberg.starting import Started
+    from twinlake.verify.models.iceberg.operations import Started
 
-__all__ = ["EverythingHappens", "ThroughServer"]
+__all__ = ["ServerCommits", "ServerReachability"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThroughServer(Direct):
+class ServerCommits(DeltaClients):
     """The Iceberg model with the catalog's register replaced by servers on a Delta log.
 
     >>> from twinlake.verify import check
-    >>> check(ThroughServer(max_write_ops=2), symmetry=True, reduction=True).violated is None
+    >>> check(ServerCommits(max_write_ops=2), symmetry=True, reduction=True).violated is None
     True
     """
 
@@ -98,14 +98,14 @@ class ThroughServer(Direct):
         return Failure(f"operation {twice[0]} was committed twice") if twice else None
 
     @always
-    def reports_are_true(self, log: Log, told: Told) -> Failure | None:
-        """What was told to be committed is in the log; what was told to have failed is not."""
+    def reports_are_true(self, log: Log, reported: Reports) -> Failure | None:
+        """What was reported as committed is in the log; what was reported as failed is not."""
         done = _committed(log)
-        for token, answer in told:
-            if answer == TELLS_COMMITTED and token not in done:
-                return Failure(f"operation {token} was told to be committed and is not in the log")
-            if answer == TELLS_FAILED and token in done:
-                return Failure(f"operation {token} was told to have failed and is in the log")
+        for token, answer in reported:
+            if answer == REPLY_COMMITTED and token not in done:
+                return Failure(f"operation {token} was reported as committed and is not in the log")
+            if answer == REPLY_FAILED and token in done:
+                return Failure(f"operation {token} was reported as failed and is in the log")
         return None
 
     # --- numbers ------------------------------------------------------------------------------
@@ -201,9 +201,9 @@ class ThroughServer(Direct):
         return all(actor.state in (*IDLE, WAITING) for actor in actors)
 
     @eventually_always
-    def every_outcome_is_told(self, told: Told, started: Started) -> bool:
-        """In the end every operation that was started was told an outcome."""
-        return len(told) == sum(started)
+    def every_outcome_is_told(self, reported: Reports, started: Started) -> bool:
+        """In the end every operation that was started has a reported outcome."""
+        return len(reported) == sum(started)
 
     def all_snapshots_committed(self, table: Any, aborted: Any) -> bool:
         """Not asked: an outcome may stay unknown."""
@@ -211,7 +211,7 @@ class ThroughServer(Direct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EverythingHappens(ThroughServer):
+class ServerReachability(ServerCommits):
     """The model with faults and a direct client, and what must be possible in it."""
 
     title: ClassVar[str] = "Iceberg commits through servers, with faults"
@@ -224,10 +224,10 @@ class EverythingHappens(ThroughServer):
         )
 
     @sometimes
-    def an_unknown_outcome_was_a_commit(self, log: Log, told: Told) -> bool:
-        """An operation whose outcome was told to be unknown is in the log."""
+    def an_unknown_outcome_was_a_commit(self, log: Log, reported: Reports) -> bool:
+        """An operation whose outcome was reported as unknown is in the log."""
         done = _committed(log)
-        return any(answer == TELLS_UNKNOWN and token in done for token, answer in told)
+        return any(answer == REPLY_UNKNOWN and token in done for token, answer in reported)
 
     @sometimes
     def both_kinds_of_client_commit(self, log: Log) -> bool:
@@ -240,11 +240,11 @@ def _committed(log: Log) -> set[int]:
     return {entry.key[0] for entry in log if entry.key is not None}
 
 
-def _same(version: int, iceberg: Iterable[Row], delta: Iterable[Row], face: str) -> Failure | None:
+def _same(version: int, iceberg: Iterable[Row], delta: Iterable[Row], side: str) -> Failure | None:
     one, other = list(iceberg), list(delta)
     if one == other:
         return None
     return Failure(
-        f"version {version}: Iceberg reads {one}, {face} reads {other}",
+        f"version {version}: Iceberg reads {one}, {side} reads {other}",
         {"iceberg": one, "delta": other},
     )

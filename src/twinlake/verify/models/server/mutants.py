@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CACHED_VIEW",
-    "FORGETS_KEY",
-    "LOCAL_IDS",
-    "NO_KEY",
-    "REFUSES_AS_CONFLICT",
-    "RESENDS",
-    "RETRIES_PUT",
-    "SERVER_GIVES_UP",
-    "TWO_VECTORS",
-    "UNKNOWN_IS_FAILURE",
-]
-
 #: A lost race is met by putting the next version without checking the requirements again.
 RETRIES_PUT = "retries-put"
 #: Requirements are checked against the version that the server loaded for the request before.

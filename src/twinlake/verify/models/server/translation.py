@@ -14,15 +14,22 @@ from twinlake.verify.models.iceberg.values import (
     DELETED,
     EMPTY,
     EXISTING,
-    DeleteFile,
-    Entry,
+    FileEntry,
     Manifest,
+    PositionDeleteFile,
     Row,
     Table,
-    Version,
+    TableVersion,
     Writer,
 )
-from twinlake.verify.models.server.values import METADATA, Add, Log, LogEntry, Remove, Vector
+from twinlake.verify.models.server.values import (
+    METADATA,
+    AddedFile,
+    Log,
+    RemovedFile,
+    ServerLogEntry,
+    Vector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +47,7 @@ __all__ = [
 
 
 @lru_cache(maxsize=200_000)
-def replay(log: Log) -> dict[str, Add]:
+def replay(log: Log) -> dict[str, AddedFile]:
     """The live files of the newest version by path: the last action on a path counts."""
     live = dict(replay(log[:-1])) if len(log) > 1 else {}
     for removed in log[-1].removes:
@@ -93,7 +100,7 @@ def view(log: Log) -> Table:
     parent = before[-1]
     data = tuple(_data_entries(parent, entry, snapshot_id, number))
     deletes = tuple(_delete_entries(parent, entry, snapshot_id, number))
-    version = Version(
+    version = TableVersion(
         location=f"metadata-{number}",
         sequence_number=number,
         snapshot_id=snapshot_id,
@@ -106,14 +113,14 @@ def view(log: Log) -> Table:
     return (*before, version)
 
 
-def _manifest(kind: str, entries: tuple[Entry, ...], number: int) -> Manifest:
+def _manifest(kind: str, entries: tuple[FileEntry, ...], number: int) -> Manifest:
     least = min((one.sequence_number for one in entries if one.is_live), default=number)
     return Manifest(f"{kind}-{number}", entries, least)
 
 
 def _data_entries(
-    parent: Version, entry: LogEntry, snapshot_id: int, number: int
-) -> Iterator[Entry]:
+    parent: TableVersion, entry: ServerLogEntry, snapshot_id: int, number: int
+) -> Iterator[FileEntry]:
     kept = {added.file.path for added in entry.adds}
     gone = {removed.path for removed in entry.removes} - kept
     known = set()
@@ -128,16 +135,16 @@ def _data_entries(
     for added in entry.adds:
         if added.file.path not in known:
             known.add(added.file.path)
-            yield Entry(ADDED, added.file, snapshot_id, number)
+            yield FileEntry(ADDED, added.file, snapshot_id, number)
 
 
 def _delete_entries(
-    parent: Version, entry: LogEntry, snapshot_id: int, number: int
-) -> Iterator[Entry]:
+    parent: TableVersion, entry: ServerLogEntry, snapshot_id: int, number: int
+) -> Iterator[FileEntry]:
     """Every vector is a delete file for one data file; a new one takes the old one's place."""
     touched_ = {removed.path for removed in entry.removes}
     for old in parent.deletes.entries if parent.deletes is not None else ():
-        if old.is_live and isinstance(old.file, DeleteFile):
+        if old.is_live and isinstance(old.file, PositionDeleteFile):
             if old.file.positions[0][0] in touched_:
                 yield old._replace(status=DELETED, snapshot_id=snapshot_id)
             else:
@@ -145,8 +152,11 @@ def _delete_entries(
     for index, added in enumerate(entry.adds):
         if added.vector:
             positions = tuple((added.file.path, at) for at in sorted(added.vector))
-            yield Entry(
-                ADDED, DeleteFile(f"vector-{number}.{index}", positions), snapshot_id, number
+            yield FileEntry(
+                ADDED,
+                PositionDeleteFile(f"vector-{number}.{index}", positions),
+                snapshot_id,
+                number,
             )
 
 
@@ -169,7 +179,7 @@ def changed_since(log: Log, version: int, paths: frozenset[str]) -> str | None:
 
 def translate(
     log: Log, client: Writer, *, two_vectors: bool = False, drop_emptied: bool = False
-) -> tuple[tuple[Add, ...], tuple[Remove, ...]]:
+) -> tuple[tuple[AddedFile, ...], tuple[RemovedFile, ...]]:
     """The files of a commit as actions on top of the newest version of the log.
 
     The position deletes for a data file, whatever files they come in, unite with the vector that
@@ -177,27 +187,27 @@ def translate(
     file of which no row is left.
     """
     live = replay(log)
-    removes = [Remove(path, live[path].vector) for path in client.replaced if path in live]
-    adds: list[Add] = []
+    removes = [RemovedFile(path, live[path].vector) for path in client.replaced if path in live]
+    adds: list[AddedFile] = []
     for path in dict.fromkeys(path for path, _ in client.deletes):
         old = live.get(path)
         if old is None:
             continue
-        removes.append(Remove(path, old.vector))
+        removes.append(RemovedFile(path, old.vector))
         vectors = [_positions(file, path) for file in client.delete_files]
         vectors = [vector for vector in vectors if vector]
         if not two_vectors:
             vectors = [old.vector.union(*vectors)]
         adds += [
-            Add(old.file, vector)
+            AddedFile(old.file, vector)
             for vector in vectors
             if not drop_emptied or len(vector) < len(old.file.rows)
         ]
-    adds += [Add(file) for file in client.data_files]
+    adds += [AddedFile(file) for file in client.data_files]
     return tuple(adds), tuple(removes)
 
 
 def _positions(file: object, path: str) -> Vector:
-    if not isinstance(file, DeleteFile):
+    if not isinstance(file, PositionDeleteFile):
         return frozenset()
     return frozenset(at for name, at in file.positions if name == path)

@@ -4,41 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from twinlake.verify.models.iceberg.values import NEVER, DataFile, Record, Row, Writer
-
-__all__ = [
-    "ANSWER",
-    "CHECK_REQUIREMENTS",
-    "CREATED",
-    "DELTA_PUT",
-    "METADATA",
-    "NO_REQUEST",
-    "OPTIMIZE",
-    "PROPERTIES",
-    "PUT",
-    "RESERVED_IDS",
-    "SCHEMA",
-    "SETTLE",
-    "TELLS_COMMITTED",
-    "TELLS_CONFLICT",
-    "TELLS_FAILED",
-    "TELLS_UNKNOWN",
-    "UNSURE",
-    "WAITING",
-    "Add",
-    "Key",
-    "Log",
-    "LogEntry",
-    "Published",
-    "Remove",
-    "Replies",
-    "Request",
-    "Requests",
-    "Required",
-    "Server",
-    "Told",
-    "Vector",
-]
+from twinlake.verify.models.iceberg.values import NEVER, IcebergDataFile, Record, Row, Writer
 
 # Where a server, an unsure client and a direct Delta client are in their programs.
 WAITING, CHECK_REQUIREMENTS, PUT = "WAITING", "CHECK_REQUIREMENTS", "PUT"
@@ -47,8 +13,8 @@ UNSURE = "UNSURE"
 DELTA_PUT = "DELTA_PUT"
 
 # What a server answers, and what a client tells its user in the end.
-TELLS_COMMITTED, TELLS_CONFLICT = "committed", "conflict"
-TELLS_UNKNOWN, TELLS_FAILED = "unknown", "failed"
+REPLY_COMMITTED, REPLY_CONFLICT = "committed", "conflict"
+REPLY_UNKNOWN, REPLY_FAILED = "unknown", "failed"
 
 #: What only a direct Delta client does: compact, set a table property, add a column.
 OPTIMIZE, PROPERTIES, SCHEMA = "OPTIMIZE", "PROPERTIES", "SCHEMA"
@@ -65,26 +31,26 @@ Key = tuple[int, int]
 Required = tuple[int, int]
 
 
-class Add(NamedTuple):
+class AddedFile(NamedTuple):
     """A data file with the positions that are deleted in it."""
 
-    file: DataFile
+    file: IcebergDataFile
     vector: Vector = frozenset()
 
 
-class Remove(NamedTuple):
+class RemovedFile(NamedTuple):
     """A logical file that is gone: the path with the vector it had."""
 
     path: str
     vector: Vector = frozenset()
 
 
-class LogEntry(NamedTuple):
+class ServerLogEntry(NamedTuple):
     """One entry of the Delta log; what follows ``schema`` only a checker or a server needs."""
 
     operation: str
-    adds: tuple[Add, ...] = ()
-    removes: tuple[Remove, ...] = ()
+    adds: tuple[AddedFile, ...] = ()
+    removes: tuple[RemovedFile, ...] = ()
     schema: int = 0
     #: The snapshot id that a client chose; 0 where none is recorded.
     snapshot_id: int = 0
@@ -103,11 +69,11 @@ class LogEntry(NamedTuple):
 
 
 #: Entry of version v at index v; the first one creates the table.
-Log = tuple[LogEntry, ...]
-CREATED = LogEntry("create")
+Log = tuple[ServerLogEntry, ...]
+CREATED = ServerLogEntry("create")
 
 
-class Request(NamedTuple):
+class CommitRequest(NamedTuple):
     """What a client sends: requirements and updates, under an idempotency key."""
 
     key: Key
@@ -115,19 +81,19 @@ class Request(NamedTuple):
     client: Writer
 
 
-NO_REQUEST = Request((0, 0), (0, 0), Writer())
+NO_REQUEST = CommitRequest((0, 0), (0, 0), Writer())
 
 
-class Server(NamedTuple):
+class ServerState(NamedTuple):
     """A server: where it is with the request it holds, and the entry it made of it."""
 
     state: str = WAITING
-    request: Request = NO_REQUEST
+    request: CommitRequest = NO_REQUEST
     #: The version it has loaded.
     loaded: int = NEVER
-    entry: LogEntry = CREATED
+    entry: ServerLogEntry = CREATED
     answer: str = ""
-    #: Whether it has loaded the log anew for this request.
+    #: Whether it has loaded the log again for this request.
     again: bool = False
     #: Mutants only: the version it loaded for the request before, and its own snapshot ids.
     cached: int = NEVER
@@ -135,9 +101,9 @@ class Server(NamedTuple):
 
 
 #: Requests under way, and answers under way, by key.
-Requests = tuple[Request, ...]
+Requests = tuple[CommitRequest, ...]
 Replies = frozenset[tuple[Key, str]]
-#: By operation: what the user was told.
-Told = tuple[tuple[int, str], ...]
+#: By operation: what was reported to the user.
+Reports = tuple[tuple[int, str], ...]
 #: What servers have shown: version, snapshot id, sequence number.
 Published = frozenset[tuple[int, int, int]]

@@ -1,0 +1,123 @@
+"""Replay of the log by a reader of a few lines beside the one under test.
+
+Only the decoding of deletion vectors is shared with it: a wrong decoder would go unnoticed here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.actions import DeletionVectorDescriptor
+from twinlake.log import dv_path, read_dv
+from twinlake.storage import MemoryStore
+from twinlake.verify.code.execution import is_commit
+from twinlake.verify.code.row_engine import Rows, decode_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["LogVersion", "descriptor_of", "files_of", "number_of", "replay_log", "rows_at"]
+
+_COMMIT: Final = "_delta_log/{:020}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LogVersion:
+    """The table at a version, replayed from the log."""
+
+    number: int
+    tag: str
+    live: Mapping[str, dict[str, Any] | None]
+    """The live files by path, each with its deletion vector."""
+    metadata: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    twice: tuple[str, ...] = ()
+    """Paths that were added while live, or removed while not."""
+    ids: Mapping[str, range] = field(default_factory=dict)
+    """The row ids of live files, where rows have ids."""
+    mark: int = -1
+    """The highest row id that was handed out, as the log says."""
+
+
+def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
+    """All versions from 0, from the commits as they were first written."""
+    versions: list[LogVersion] = []
+    live: dict[str, dict[str, Any] | None] = {}
+    metadata: dict[str, Any] = {}
+    protocol: dict[str, Any] = {}
+    ids: dict[str, range] = {}
+    mark = -1
+    for number in sorted(number_of(key) for key in bodies if is_commit(key)):
+        tag, twice, adds = "", [], []
+        for line in bodies[_COMMIT.format(number)].splitlines():
+            ((kind, action),) = msgspec.json.decode(line).items()
+            if kind == "remove":
+                if live.pop(action["path"], "missing") != action.get("deletionVector"):
+                    twice.append(action["path"])
+            elif kind == "add":
+                adds.append(action)
+            elif kind == "commitInfo":
+                tag = action.get("userMetadata", "")
+            elif kind == "domainMetadata" and action["domain"] == "delta.rowTracking":
+                mark = msgspec.json.decode(action["configuration"])["rowIdHighWaterMark"]
+            metadata = action if kind == "metaData" else metadata
+            protocol = action if kind == "protocol" else protocol
+        for action in adds:
+            if action["path"] in live:
+                twice.append(action["path"])
+            live[action["path"]] = action.get("deletionVector")
+            if "baseRowId" in action:
+                first, rows = action["baseRowId"], msgspec.json.decode(action["stats"])
+                ids[action["path"]] = range(first, first + rows["numRecords"])
+        named = {path: ids[path] for path in live if path in ids}
+        versions.append(
+            LogVersion(number, tag, dict(live), metadata, protocol, tuple(twice), named, mark)
+        )
+    return versions
+
+
+def rows_at(bodies: Mapping[str, bytes], version: LogVersion) -> Rows:
+    """The rows of a version, from its files as they were written."""
+    rows: Rows = Counter()
+    for path, vector in version.live.items():
+        hidden = _hidden(bodies, vector)
+        found = decode_rows(bodies[path])
+        rows.update(row for position, row in enumerate(found) if position not in hidden)
+    return rows
+
+
+def _hidden(bodies: Mapping[str, bytes], vector: Mapping[str, Any] | None) -> frozenset[int]:
+    if vector is None:
+        return frozenset()
+    store = MemoryStore()
+    key = _vector_key(vector)
+    if key is not None:
+        store.put(key, bodies[key])
+    return frozenset(read_dv(store, descriptor_of(vector)))
+
+
+def descriptor_of(vector: Mapping[str, Any]) -> DeletionVectorDescriptor:
+    """A deletion vector as the shipped reader knows it."""
+    return msgspec.convert(vector, DeletionVectorDescriptor)
+
+
+def _vector_key(vector: Mapping[str, Any]) -> str | None:
+    return dv_path(descriptor_of(vector))
+
+
+def files_of(version: LogVersion) -> Iterator[str]:
+    """The keys of all data files and vectors of a version."""
+    for path, vector in version.live.items():
+        yield path
+        key = None if vector is None else _vector_key(vector)
+        if key is not None:
+            yield key
+
+
+def number_of(key: str) -> int:
+    """The version that a commit is of."""
+    return int(key.rsplit("/", 1)[1].removesuffix(".json"))
