@@ -5,8 +5,8 @@
 >>> t.version
 0
 
-What is not listed in ``__all__`` here or in ``twinlake.spark``, ``twinlake.protocol`` and
-``twinlake.verify`` is private and may change.
+What is not listed in ``__all__`` here or in ``twinlake.protocol``, ``twinlake.spark``,
+``twinlake.spark.exceptions`` and ``twinlake.verify`` is private and may change.
 """
 
 from __future__ import annotations
@@ -37,13 +37,17 @@ if TYPE_CHECKING:
     )
     from twinlake.iceberg import Lag, SyncResult
     from twinlake.log import CommitRecord
-    from twinlake.table import Names, Table
-    from twinlake.table.detail import Detail
-    from twinlake.table.diff import Diff
-    from twinlake.table.importing.import_iceberg import ImportResult, import_iceberg
-    from twinlake.table.operations.vacuum import VacuumResult
-    from twinlake.table.twin.report import TwinReport
-    from twinlake.table.twin.verify_twin import verify_twin
+    from twinlake.table import (
+        Detail,
+        Diff,
+        ImportResult,
+        Names,
+        Table,
+        TwinReport,
+        import_iceberg,
+        verify_twin,
+    )
+    from twinlake.table.operations import VacuumResult
 
 __all__ = [
     "CommitRecord",
@@ -104,12 +108,16 @@ if not TYPE_CHECKING:  # the checker alone, for one, loads in a tenth of the tim
             ),
             "twinlake.iceberg": ("Lag", "SyncResult"),
             "twinlake.log": ("CommitRecord",),
-            "twinlake.table": ("Names", "Table"),
-            "twinlake.table.detail": ("Detail",),
-            "twinlake.table.diff": ("Diff",),
-            "twinlake.table.importing.import_iceberg": ("ImportResult", "import_iceberg"),
-            "twinlake.table.twin.report": ("TwinReport",),
-            "twinlake.table.operations.vacuum": ("VacuumResult",),
-            "twinlake.table.twin.verify_twin": ("verify_twin",),
+            "twinlake.table": (
+                "Detail",
+                "Diff",
+                "ImportResult",
+                "Names",
+                "Table",
+                "TwinReport",
+                "import_iceberg",
+                "verify_twin",
+            ),
+            "twinlake.table.operations": ("VacuumResult",),
         },
     )

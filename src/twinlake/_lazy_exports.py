@@ -1,15 +1,16 @@
-"""Names that a package exports and loads when they are first used, so that start-up stays short."""
+"""What is loaded when it is first used, so that start-up stays short: names and modules."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["lazy_exports"]
+__all__ = ["lazy_exports", "lazy_module"]
 
 
 def lazy_exports(
@@ -35,3 +36,19 @@ def lazy_exports(
         return sorted({*vars(sys.modules[package]), *homes})
 
     return load, names
+
+
+class _LazyModule(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self.__name__), name)
+        # The next look finds it without a call.
+        setattr(self, name, found)
+        return found
+
+
+def lazy_module(name: str) -> ModuleType:
+    """A stand-in for a module that takes long to load: it is loaded with the first use of a name.
+
+    Assigned in the ``else`` of ``if TYPE_CHECKING``, whose branch has the import itself.
+    """
+    return _LazyModule(name)
