@@ -12,7 +12,11 @@ from tests.support.not_run import not_run_reasons
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-pytest_plugins = ["tests.support.fixtures", "tests.support.spark"]
+pytest_plugins = [
+    "tests.support.tiers",
+    "tests.support.servers.fixtures",
+    "tests.support.spark.session",
+]
 
 # Deadlines judge the machine, not the code. In CI the examples are the same on every run, so that
 # a red run can be repeated; `explore` looks further than a developer would wait for.

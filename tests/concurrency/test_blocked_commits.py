@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.child_drivers import bare_environment, run_child
 from tests.support.small_disk import child_prefix
+from tests.support.spark.child_drivers import bare_environment, run_child
 
 if TYPE_CHECKING:
     from pathlib import Path

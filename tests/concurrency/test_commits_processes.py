@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.scale import scale
-from tests.support.writers import (
+from tests.support.processes.writers import (
     Place,
     acknowledged,
     barrier,
@@ -17,14 +16,15 @@ from tests.support.writers import (
     spawn,
     write_in_turn,
 )
+from tests.support.scale import scale
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.s3_server import S3Server
+    from tests.support.servers.s3 import S3Server
 
 WRITERS = 8
-COMMITS = 50
+COMMITS = scale(20, 50)
 
 
 def assert_every_commit_counts(place: Place, folder: Path, commits: int = COMMITS) -> None:
@@ -52,7 +52,7 @@ def assert_every_commit_counts(place: Place, folder: Path, commits: int = COMMIT
     ("durable", "commits"),
     [
         pytest.param(True, COMMITS, id="durable"),
-        pytest.param(False, scale(10, COMMITS), id="not durable"),
+        pytest.param(False, scale(10, 50), id="not durable"),
     ],
 )
 def test_local_disk(tmp_path: Path, durable: bool, commits: int) -> None:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, iceberg_rows, opened, remove_files, twin
+from tests.support.iceberg.both_sides import V2, iceberg_rows, opened, remove_files, twin
+from tests.support.processes.writers import event, spawn
 from tests.support.scale import scale
-from tests.support.writers import event, spawn
 from twinlake import Table
 from twinlake.iceberg import sync_table
 from twinlake.log import CACHE

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, as_text, iceberg_rows, opened, twin
+from tests.support.iceberg.both_sides import V2, as_text, iceberg_rows, opened, twin
 from tests.support.local_engine import rows_of
+from tests.support.processes.writers import barrier, spawn
 from tests.support.scale import scale
-from tests.support.writers import barrier, spawn
 from twinlake import Table
 from twinlake.table import Names
 

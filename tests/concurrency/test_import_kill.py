@@ -19,16 +19,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.support.iceberg_faces import iceberg_rows
+from tests.support.iceberg.both_sides import iceberg_rows
 from tests.support.local_engine import rows_of
+from tests.support.processes.writers import spawn
 from tests.support.scale import scale
-from tests.support.writers import spawn
 from tests.unit.cli.running import run
-from twinlake import Table
+from twinlake import Table, import_iceberg
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
 from twinlake.storage import LocalStore
-from twinlake.table.importing.import_iceberg import import_iceberg
 from twinlake.table.twin.verify_twin import verify_twin
 
 KILLS = scale(6, 200)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.scale import scale
-from tests.support.writers import (
+from tests.support.processes.writers import (
     Place,
     acknowledged,
     check_log,
@@ -18,11 +17,12 @@ from tests.support.writers import (
     spawn,
     write_until_killed,
 )
+from tests.support.scale import scale
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.s3_server import S3Server
+    from tests.support.servers.s3 import S3Server
 
 KILLS = scale(5, 100)
 WRITERS = 2

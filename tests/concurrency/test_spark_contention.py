@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.scale import is_full_scale, scale
-from tests.support.spark_workers import (
+from tests.support.spark.workers import (
     Driver,
     Seen,
     apply,

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.race import Create, RaceResult, body_of, race, through_library, through_store
+from tests.support.processes.race import (
+    Create,
+    RaceResult,
+    body_of,
+    race,
+    through_library,
+    through_store,
+)
 from twinlake.storage import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.s3_server import S3Server
+    from tests.support.servers.s3 import S3Server
     from twinlake.storage import Store
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.fault_proxy import COMMIT_FAULTS, FaultKind, FaultProxy
-from tests.support.s3_server import options_for
+from tests.support.servers.fault_proxy import COMMIT_FAULTS, FaultKind, FaultProxy
+from tests.support.servers.s3 import options_for
 from twinlake.commit.publish import Lost, Published, publish
 from twinlake.errors import Code, CommitUnknown, StorageError
 from twinlake.runtime import RandomIds, SystemClock
@@ -22,7 +22,7 @@ from twinlake.storage import Committed, Conflict, ObjectStore, Unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.s3_server import S3Server
+    from tests.support.servers.s3 import S3Server
 
 pytestmark = pytest.mark.s3
 

@@ -23,8 +23,8 @@ from deltalake import DeltaTable
 
 from tests.support.data_files import append
 from tests.support.local_engine import LocalEngine, rows_of
+from tests.support.processes.writers import spawn
 from tests.support.scale import is_full_scale
-from tests.support.writers import spawn
 from twinlake import Table
 from twinlake.compat import Plan
 from twinlake.log import CACHE, check_checksum, load_snapshot, read_checksum

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.child_drivers import bare_environment, run_child
 from tests.support.scale import is_full_scale
 from tests.support.small_disk import child_prefix
-from tests.support.spark_cluster import needs_java
+from tests.support.spark.child_drivers import bare_environment, run_child
+from tests.support.spark.cluster import needs_java
 from twinlake import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 WRITES = ("write",)
 NATIVE = ("write", "delete", "merge", "optimize") if is_full_scale() else ("write", "merge")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from twinlake import Table
+from twinlake.runtime import Runtime
 from twinlake.spark.executor import SparkExecutor
 from twinlake.table.operations.check import check_snapshot
+from twinlake.table.operations.context import OperationContext
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +52,7 @@ def test_what_delta_spark_writes_under_compat_v2_is_clean(
         "'delta.columnMapping.mode' = 'name'",
     )
     report = table.check("icebergCompatV2", files=True, spark=delta_spark)
-    assert (report.ok, report.promised) == (True, True), str(report)
+    assert (report.ok, report.enabled) == (True, True), str(report)
     assert report.files == table.snapshot.num_files > 0
 
 
@@ -64,7 +66,7 @@ def test_what_delta_spark_writes_without_a_promise_breaks_rules_of_files(
         "'delta.writePartitionColumnsToParquet' = 'false'",
     )
     report = table.check("icebergCompatV2", files=True)
-    assert not report.promised
+    assert not report.enabled
     # Elements without ids, timestamps of 96 bits, no partition column.
     assert {"ICV2-11", "ICV2-12", "ICV2-14"} <= broken(report)
     assert not broken(table.check("icebergCompatV2")) & {"ICV2-11", "ICV2-12", "ICV2-14"}
@@ -73,8 +75,8 @@ def test_what_delta_spark_writes_without_a_promise_breaks_rules_of_files(
 def test_workers_find_what_this_process_finds(delta_spark: SparkSession, tmp_path: Path) -> None:
     table = make(delta_spark, tmp_path / "t")
     next((tmp_path / "t").rglob("part-*.parquet")).write_bytes(b"PAR1 torn")
-    here = check_snapshot(table.snapshot, "icebergCompatV2", files=True)
-    workers = SparkExecutor(delta_spark, few=1)
-    there = check_snapshot(table.snapshot, "icebergCompatV2", files=True, executor=workers)
+    here = check_snapshot(OperationContext(), table.snapshot, "icebergCompatV2", files=True)
+    workers = OperationContext(runtime=Runtime(executor=SparkExecutor(delta_spark, few=1)))
+    there = check_snapshot(workers, table.snapshot, "icebergCompatV2", files=True)
     assert here == there
     assert "ICV2-25" in broken(there)

@@ -21,7 +21,7 @@ from twinlake.spark import DeltaTable, write
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FEATURES: dict[str, dict[str, str]] = {
     "none": {},

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from pyspark.sql.types import StructType
 
-from tests.support import workloads as w
-from tests.support.agreement import condition_of, row_differences, row_keys
-from tests.support.engine_steps import Side
+from tests.support.engines import workloads as w
+from tests.support.engines.agreement import condition_of, row_differences, row_keys
+from tests.support.engines.steps import Side
 from tests.support.scale import scale
 from twinlake import Table
 from twinlake.compat import COMPATS, VERSION_TAG
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = scale(3, 50)
-STEPS = 20
+STEPS = scale(12, 20)
 READ_EVERY = 4
 PROMISES = ("icebergWriterCompatV1", "icebergWriterCompatV3")
 KEYED = "keyed"

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import CommitFailedError
 
 from tests.support.data_files import append
-from tests.support.our_tables import OUR_TABLES
+from tests.support.engines.our_tables import OUR_TABLES
 from tests.support.scale import scale
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.log import commit_key, load_snapshot, read_commit

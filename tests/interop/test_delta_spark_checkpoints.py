@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.delta_tables import expected, rows
+from tests.support.engines.delta_tables import expected, rows
 from twinlake.log import (
     CheckpointKind,
     load_snapshot,
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.delta_tables import PeerTables
+    from tests.support.engines.delta_tables import PeerTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 V2 = "v2_checkpoint_parquet"
 CASES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.delta_tables import KINDS, expected, rows
+from tests.support.engines.delta_tables import KINDS, expected, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.support.delta_tables import PeerTables
+    from tests.support.engines.delta_tables import PeerTables
 
 pytestmark = pytest.mark.spark
 

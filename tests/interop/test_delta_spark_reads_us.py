@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.comparing import assert_same_state
 from tests.support.data_files import append
-from tests.support.delta_tables import arrow_rows, checksum_is_valid, delta_settings, expected
-from tests.support.our_tables import OUR_TABLES, busy
+from tests.support.engines.comparing import assert_same_state
+from tests.support.engines.delta_tables import (
+    arrow_rows,
+    checksum_is_valid,
+    delta_settings,
+    expected,
+)
+from tests.support.engines.our_tables import OUR_TABLES, busy
 from twinlake.log import (
     CheckpointKind,
     load_snapshot,
@@ -28,9 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.our_tables import OurTable
+    from tests.support.engines.our_tables import OurTable
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @contextlib.contextmanager

@@ -451,7 +451,7 @@ def test_what_comes_later_is_refused(sides: tuple[Side, Side]) -> None:
         lambda: table.optimize().executeZOrderBy("id"),
     ]
     for call in calls:
-        with pytest.raises(UnsupportedOperationException, match="is not there yet"):
+        with pytest.raises(UnsupportedOperationException, match="is not supported yet"):
             call()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.iceberg_anomaly import (
+from tests.support.iceberg.anomaly import (
     ROWS,
     DeltaSpark,
     IcebergSpark,
@@ -20,7 +20,7 @@ from tests.support.iceberg_anomaly import (
     one_by_one,
     replay,
 )
-from tests.support.iceberg_faces import V2, V3
+from tests.support.iceberg.both_sides import V2, V3
 
 if TYPE_CHECKING:
     from pathlib import Path

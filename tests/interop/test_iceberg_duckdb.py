@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_duckdb import connect, scanned
-from tests.support.iceberg_faces import V2, V3, as_text, hide, opened, remove_files, twin
+from tests.support.iceberg.both_sides import V2, V3, as_text, hide, opened, remove_files, twin
+from tests.support.iceberg.duckdb import connect, scanned
 from tests.support.local_engine import rows_of
 from tests.support.not_run import not_run
-from tests.unit.iceberg.test_types import VALUES
+from tests.unit.iceberg.format.test_types import VALUES
 from twinlake.iceberg import sync_table
 from twinlake.table import Table
 

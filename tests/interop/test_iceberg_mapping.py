@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import (
+from tests.support.iceberg.both_sides import (
     V3,
     agree,
     as_text,
@@ -18,7 +18,7 @@ from tests.support.iceberg_faces import (
     remove_files,
     twin,
 )
-from tests.support.iceberg_readers import by_delta, by_iceberg, texts
+from tests.support.iceberg.readers import by_delta, by_iceberg, texts
 from tests.support.log_tables import commit
 from twinlake import Table
 from twinlake.iceberg import sync_table

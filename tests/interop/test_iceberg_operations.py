@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.delta_tables import delta_settings
-from tests.support.iceberg_duckdb import connect, scanned
-from tests.support.iceberg_faces import V2, V3, as_text, iceberg_rows, opened
-from tests.support.iceberg_readers import by_delta, by_iceberg, kept, texts
+from tests.support.engines.delta_tables import delta_settings
+from tests.support.iceberg.both_sides import V2, V3, as_text, iceberg_rows, opened
+from tests.support.iceberg.duckdb import connect, scanned
+from tests.support.iceberg.readers import by_delta, by_iceberg, kept, texts
 from tests.support.local_engine import rows_of
 from twinlake.spark import DeltaTable, write
-from twinlake.spark.maintenance.optimize import reorg
+from twinlake.spark.maintenance.optimize import purge
 from twinlake.table import Table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 STRICT = {**V2, "delta.enableIcebergWriterCompatV1": "true"}
 TABLES = {"v2-plain": V2, "v2-partitioned": STRICT, "v3-plain": V3, "v3-partitioned": V3}
@@ -84,7 +84,7 @@ def delete(twin: Twin) -> None:
 
 def drop_a_column_and_purge(twin: Twin) -> None:
     twin.table.drop_column("d")
-    reorg(twin.spark, twin.folder)
+    purge(twin.spark, twin.folder)
 
 
 def update(twin: Twin) -> None:

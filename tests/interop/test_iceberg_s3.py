@@ -13,22 +13,22 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
 from tests.support.data_files import write_file
-from tests.support.iceberg_faces import V2, V3, as_text, now_ms, remove_files
-from tests.support.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY
+from tests.support.iceberg.both_sides import V2, V3, as_text, now_ms, remove_files
+from tests.support.servers.s3 import ACCESS_KEY, BUCKET, SECRET_KEY
 from tests.unit.cli.running import run
+from twinlake import import_iceberg
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.table import Table
-from twinlake.table.importing.import_iceberg import import_iceberg
-from twinlake.table.twin.file_rows import FileRows
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.data_file_reader import DataFileReader
+from twinlake.table.twin.report import DifferenceKind
 from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tests.support.s3_server import S3Server
+    from tests.support.servers.s3 import S3Server
 
 pytestmark = pytest.mark.s3
 
@@ -107,7 +107,7 @@ def iceberg_rows(table: Any, snapshot_id: int | None = None) -> list[str]:
 
 
 def delta_rows(table: Table) -> list[str]:
-    reader = FileRows(table.snapshot.store, table.metadata)
+    reader = DataFileReader(table.snapshot.store, table.metadata)
     return as_text(row for add in table.snapshot.adds() for row in reader.rows(add))
 
 
@@ -270,14 +270,14 @@ def break_the_metadata(table: Table) -> None:
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        (lose_a_file, Difference.ROWS),
-        (go_back, Difference.BEHIND),
-        (break_the_metadata, Difference.FILE_MISSING),
+        (lose_a_file, DifferenceKind.ROWS),
+        (go_back, DifferenceKind.BEHIND),
+        (break_the_metadata, DifferenceKind.FILE_MISSING),
     ],
     ids=["a lost file", "an old pointer", "another list"],
 )
 def test_damage_is_found(
-    s3_server: S3Server, tmp_path: Path, damage: Callable[[Table], None], found: Difference
+    s3_server: S3Server, tmp_path: Path, damage: Callable[[Table], None], found: DifferenceKind
 ) -> None:
     path = f"damaged/{tmp_path.name}"
     table, _ = make(s3_server, path, tmp_path, V2)

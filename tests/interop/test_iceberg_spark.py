@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_duckdb import connect
-from tests.support.iceberg_faces import (
+from tests.support.iceberg.both_sides import (
     V2,
     V3,
     hide,
@@ -20,7 +19,8 @@ from tests.support.iceberg_faces import (
     replace_table,
     twin,
 )
-from tests.support.iceberg_readers import by_delta, by_iceberg, same, texts
+from tests.support.iceberg.duckdb import connect
+from tests.support.iceberg.readers import by_delta, by_iceberg, same, texts
 from tests.support.log_tables import commit
 from twinlake import Table
 from twinlake.iceberg import sync_table

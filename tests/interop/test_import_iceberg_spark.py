@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.iceberg_catalog import iceberg_session
-from tests.support.iceberg_faces import as_text
-from twinlake import Table
+from tests.support.iceberg.both_sides import as_text
+from tests.support.iceberg.catalog import iceberg_session
+from twinlake import ImportResult, Table, import_iceberg
 from twinlake.errors import Code, UserError
 from twinlake.iceberg import sync_table
 from twinlake.spark import DeltaTable
-from twinlake.table.importing.import_iceberg import ImportResult, import_iceberg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MERGE_ON_READ = {f"write.{what}.mode": "merge-on-read" for what in ("delete", "update", "merge")}
 

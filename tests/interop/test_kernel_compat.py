@@ -1,7 +1,7 @@
 """The rules about Iceberg against the Java kernel, which has the only other implementation of them.
 
 Profile ``kernel`` gives the kernel's verdict on every pair of metadata and protocol. Profile
-``spec`` differs from it only where ``tests.support.kernel_differences`` has an entry.
+``spec`` differs from it only where ``tests.support.kernel.differences`` has an entry.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.support.kernel import KERNEL_VERSION, JavaKernel
-from tests.support.kernel_columns import DEFAULT_TEXTS
-from tests.support.kernel_complaints import is_about_promises
-from tests.support.kernel_differences import DIFFERENCES, differences_between
-from tests.support.kernel_drafts import PRIMITIVES, compliant, new_field
-from tests.support.kernel_mutations import mutations_for
-from tests.support.kernel_pairs import (
+from tests.support.kernel.columns import DEFAULT_TEXTS
+from tests.support.kernel.complaints import is_about_compat
+from tests.support.kernel.differences import DIFFERENCES, differences_between
+from tests.support.kernel.drafts import PRIMITIVES, compliant, new_field
+from tests.support.kernel.mutations import mutations_for
+from tests.support.kernel.pairs import (
     FEATURES,
     Outcome,
     ask,
@@ -31,6 +30,7 @@ from tests.support.kernel_pairs import (
     pair_from,
     pair_of,
 )
+from tests.support.kernel.validators import KERNEL_VERSION, JavaKernel
 from tests.support.scale import is_full_scale, scale
 from twinlake.compat import COMPATS, Profile, Scope, rules_of
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.kernel_mutations import Mutation
+    from tests.support.kernel.mutations import Mutation
 
 pytestmark = pytest.mark.spark
 
@@ -199,7 +199,7 @@ def test_several_things_wrong_at_once(java: JavaKernel, feature: str) -> None:
         pair = pair_of(feature, [*states, *changes], f"{feature} {seed}")
         assume(pair.draft.before is None or pair.draft.before.is_mapped)
         outcome = ask(java, pair)
-        assume(is_about_promises(outcome.java))
+        assume(is_about_compat(outcome.java))
         wrong = _disagreement(outcome)
         assert wrong is None, wrong
         for rule, known in differences_between(pair.draft, pair.spec, pair.kernel):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.iceberg_duckdb import connect
+from tests.support.iceberg.duckdb import connect
 from tests.support.matrix.cells import all_tables, some_tables
 from tests.support.matrix.known import failures
 from tests.support.matrix.page import notes

@@ -13,8 +13,8 @@ import pytest
 from pyspark import errors as spark_errors
 
 from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
-from twinlake.spark.dml.merge.resolution import Scope, has_equal_keys, is_repeatable
-from twinlake.spark.dml.merge.run import MergeRequest
+from twinlake.spark.dml.merge.execution import MergeRequest
+from twinlake.spark.dml.merge.resolution import ExpressionScope, has_equal_keys, is_repeatable
 from twinlake.spark.read.scan import scan
 from twinlake.spark.session import open_table
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 VECTORS = "delta.enableDeletionVectors"
 FEED = "delta.enableChangeDataFeed"
@@ -617,7 +617,10 @@ def test_which_joins_may_be_done_twice(
     delta_spark.udf.register("merge_python", lambda v: v is not None, "boolean")
     empty = delta_spark.createDataFrame([], KEYED)
     target, source = empty.alias("t"), delta_spark.createDataFrame([], KEYED).alias("s")
-    both = Scope(frame=target.crossJoin(source))
+    both = ExpressionScope(frame=target.crossJoin(source))
     found = both.condition(condition, "search condition")
-    assert has_equal_keys(found, Scope(frame=target), Scope(frame=source)) == by_keys
+    assert (
+        has_equal_keys(found, ExpressionScope(frame=target), ExpressionScope(frame=source))
+        == by_keys
+    )
     assert is_repeatable(delta_spark, found) == repeatable

@@ -17,7 +17,7 @@ from twinlake import Table
 from twinlake.errors import Code, ConflictError, TwinlakeError, UserError
 from twinlake.runtime import engine_for
 from twinlake.spark.executor import SparkExecutor
-from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder, optimize, reorg
+from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder, optimize, purge
 from twinlake.spark.maintenance.rewrite import SparkRewriter
 from twinlake.spark.read.scan import scan
 from twinlake.spark.session import open_table
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile
     from twinlake.runtime import RewriteRequest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 VECTORS = "delta.enableDeletionVectors"
 TRACKING = "delta.enableRowTracking"
@@ -178,7 +178,7 @@ def _theirs(spark: SparkSession, path: Path, case: Case) -> Any:
 
 def _ours(spark: SparkSession, path: Path, case: Case, engine: str) -> Any:
     rewriter = SparkRewriter(spark, engine)
-    run = reorg if case.purge else optimize
+    run = purge if case.purge else optimize
     return run(spark, path, case.where or None, rewriter=rewriter).to_frame(spark).collect()[0]
 
 
@@ -258,9 +258,9 @@ def test_the_report_has_the_columns_of_delta_spark(
     assert Table.open(tmp_path / "t").version == 2
 
 
-def test_reorg_gives_files_new_types_and_ids(delta_spark: SparkSession, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
+def test_purge_leaves_files_of_older_types_and_without_ids(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "t"
     _make(delta_spark, path, Case(properties={WIDENING: "true"}))
     for step in (
@@ -268,17 +268,7 @@ def test_reorg_gives_files_new_types_and_ids(delta_spark: SparkSession, tmp_path
         f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{MAPPING}' = 'name')",
     ):
         delta_spark.sql(step)
-    before = _rows(delta_spark, path)
-    assert reorg(delta_spark, path).version is None
-    widened = reorg(delta_spark, path, upgrade_types=True)
-    assert len(widened.removed) == 3
-    # They are written under the new mapping, so they have their ids too.
-    assert reorg(delta_spark, path, upgrade_types=True, field_ids=True).version is None
-    (added,) = widened.added
-    schema = pq.read_schema(path / added.path)
-    assert str(schema.field("v").type) == "int64"
-    assert all(b"PARQUET:field_id" in (column.metadata or {}) for column in schema)
-    assert _rows(delta_spark, path) == before
+    assert purge(delta_spark, path).version is None
 
 
 def test_optimize_refuses_conditions_on_other_columns(
@@ -292,7 +282,7 @@ def test_optimize_refuses_conditions_on_other_columns(
         assert caught.value.getCondition() == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
     builder = DeltaOptimizeBuilder(delta_spark, lambda: open_table(delta_spark, path))
     assert builder.where("g = 'nowhere'").executeCompaction().count() == 1
-    with pytest.raises(TwinlakeError, match="not there yet"):
+    with pytest.raises(TwinlakeError, match="not supported yet"):
         builder.executeZOrderBy("v")
     assert Table.open(path).version == 1
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_catalog import iceberg_session
-from tests.support.iceberg_faces import V2, V3, as_text, iceberg_rows, twin
+from tests.support.iceberg.both_sides import V2, V3, as_text, iceberg_rows, twin
+from tests.support.iceberg.catalog import iceberg_session
 from tests.support.local_engine import rows_of
 from twinlake import Table
 from twinlake.errors import Code, UserError

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PROPERTIES = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
 

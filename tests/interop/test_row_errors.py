@@ -136,6 +136,9 @@ def test_values_of_the_tables_own_columns_are_shown_on_request(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     case = CASES[name]
+    # The session of the frame counts, not whichever was used last.
+    other: Any = spark.newSession()
+    other._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(other._jsparkSession)
     spark.conf.set(SHOW_VALUES, "true")
     error = broken(spark, tmp_path / "t", case)
     assert error.delta_class == case.delta_class

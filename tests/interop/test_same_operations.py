@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.two_engines import Engines
-from tests.support.workloads import (
+from tests.support.engines.two_engines import Engines
+from tests.support.engines.workloads import (
     AddColumn,
     AddConstraint,
     Delete,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _PLAIN = "`id` BIGINT, `s` STRING, `n` DECIMAL(5,2), `d` DOUBLE, `at` TIMESTAMP"
 _NESTED = "`id` BIGINT, `who` STRUCT<`a`: INT, `b`: STRING>, `l` ARRAY<STRUCT<`q`: INT>>, `p` DATE"

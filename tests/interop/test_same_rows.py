@@ -1,9 +1,9 @@
 """Random workloads: Delta Spark and twinlake, with each of its writers, agree after every step.
 
 Delta Spark has a table, and so has each writer; how they are compared is said in
-``tests.support.two_engines``. A failure prints the workload as a call of ``replay`` that runs it
-again, and ends only its own part of them. Nothing is shrunk: a workload takes seconds, and its
-list of steps is short.
+``tests.support.engines.two_engines``. A failure prints the workload as a call of ``replay`` that
+runs it again, and ends only its own part of them. Nothing is shrunk: a workload takes seconds, and
+its list of steps is short.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.support.scale import is_full_scale, scale
-from tests.support.two_engines import Engines, replay
-from tests.support.workloads import (
+from tests.support.engines.two_engines import Engines, replay
+from tests.support.engines.workloads import (
     Merge,
     Rows,
     Start,
@@ -27,6 +26,7 @@ from tests.support.workloads import (
     random_start,
     random_step,
 )
+from tests.support.scale import is_full_scale, scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _STEPS = 6
 _TRIES = 20
 _PARTS = scale(1, 20)
-_WORKLOADS = scale(5, 15)
+_WORKLOADS = scale(2, 15)
 """How many there are in each part, those whose start is refused or that stay short not counted."""
 
 _FEED = {"delta.enableChangeDataFeed": "true"}

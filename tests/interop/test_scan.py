@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.delta_tables import KINDS, PeerTables
+from tests.support.engines.delta_tables import KINDS, PeerTables
 from twinlake import Table
 from twinlake.errors import TwinlakeError
 from twinlake.spark.read.file_list import file_keys, hadoop_root
-from twinlake.spark.read.frames import table_frame
 from twinlake.spark.read.scan import scan
+from twinlake.spark.read.table_frame import table_frame
 from twinlake.spark.read.table_scan import Scan
 from twinlake.spark.session import PINNED
 from twinlake.storage import encode_path, open_store

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.not_run import not_run
-from tests.support.spark_cluster import needs_java, run_driver
+from tests.support.spark.cluster import needs_java, run_driver
 
 pytestmark = pytest.mark.spark
 

@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 
 from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError
 from twinlake.spark.errors import (
-    carried_text_around_row,
-    carrying_errors,
-    spark_border,
+    encode_error_around_row,
+    encoded_errors,
     spark_error,
+    spark_errors,
 )
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ def rows_of_a_job(spark: SparkSession, how: str) -> Any:
 
     if how == "expression":
         violated = UserError(Code.CONSTRAINT, "It's violated.", fields={"constraint": "pos"})
-        before, after = carried_text_around_row(violated)
+        before, after = encode_error_around_row(violated)
         text = F.concat(F.lit(before), F.to_json(F.struct("*")), F.lit(after))
         checked = F.when(F.col("id") < 2, F.col("id")).otherwise(F.raise_error(text).cast("long"))
         return spark.range(3).withColumn("id", checked).collect()
 
     def fails(value: Any) -> int:
-        with carrying_errors():
+        with encoded_errors():
             raise CorruptTable(Code.DV_CORRUPT, "Damaged.", fields={"n": 1})
 
     if how == "worker":
@@ -130,7 +130,7 @@ def rows_of_a_job(spark: SparkSession, how: str) -> Any:
 def test_an_error_of_ours_comes_out_of_a_job(
     delta_spark: SparkSession, how: str, expected: type[TwinlakeError], fields: dict[str, Any]
 ) -> None:
-    with pytest.raises(expected) as caught, spark_border():
+    with pytest.raises(expected) as caught, spark_errors():
         rows_of_a_job(delta_spark, how)
     assert caught.value.fields == fields
     assert isinstance(caught.value, PySparkException)

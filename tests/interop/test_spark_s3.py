@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from tests.support.driver_programs import expected_rows
 from tests.support.not_run import not_run
-from tests.support.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY
-from tests.support.spark_cluster import needs_java, run_driver
+from tests.support.servers.s3 import ACCESS_KEY, BUCKET, SECRET_KEY
+from tests.support.spark.cluster import needs_java, run_driver
+from tests.support.spark.driver_programs import expected_rows
 from twinlake import Table
 
 if TYPE_CHECKING:
-    from tests.support.s3_server import S3Server
+    from tests.support.servers.s3 import S3Server
 
-pytestmark = [pytest.mark.spark, pytest.mark.s3]
+pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.slow]
 
 _SDK = "software.amazon.awssdk"
 _SDK_VERSION = "2.29.52"

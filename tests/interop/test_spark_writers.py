@@ -15,8 +15,13 @@ import pytest
 import twinlake
 from twinlake.errors import UserError
 from twinlake.schema import assign_mapping, nested_ids, parse_ddl, walk_fields
-from twinlake.spark.files.target import FileTarget
-from twinlake.spark.files.writers import WRITER_SETTING, WRITERS, discard, write_files
+from twinlake.spark.files.file_target import FileTarget
+from twinlake.spark.files.file_writer import (
+    WRITER_SETTING,
+    WRITERS,
+    delete_uncommitted,
+    write_files,
+)
 from twinlake.storage import decode_path
 
 if TYPE_CHECKING:
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.actions import AddFile
-    from twinlake.spark.files.writers import WriterName
+    from twinlake.spark.files.file_writer import WriterName
 
 pytestmark = pytest.mark.spark
 
@@ -302,7 +307,7 @@ def test_two_writers_at_once(delta_spark: SparkSession, tmp_path: Path) -> None:
     read = delta_spark.read.format("delta").load(str(tmp_path))
     assert read.groupBy("id").count().where("count <> 2").count() == 0
     assert read.count() == 200
-    discard(target, both[1])
+    delete_uncommitted(target, both[1])
     assert not [add for add in both[1] if (tmp_path / decode_path(add.path)).exists()]
 
 

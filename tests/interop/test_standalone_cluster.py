@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.driver_programs import expected_rows
-from tests.support.spark_cluster import WORKERS, needs_java, run_driver, spark_cluster
-from tests.support.spark_workers import rows_by_plain_reader
+from tests.support.spark.cluster import WORKERS, needs_java, run_driver, spark_cluster
+from tests.support.spark.driver_programs import expected_rows
+from tests.support.spark.workers import rows_by_plain_reader
 from twinlake import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

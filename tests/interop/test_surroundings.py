@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.child_drivers import bare_environment, run_child
-from tests.support.spark_cluster import needs_java
-from tests.support.surroundings import MOMENTS
+from tests.support.spark.child_drivers import bare_environment, run_child
+from tests.support.spark.cluster import needs_java
+from tests.support.spark.surroundings import MOMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 WRITERS = {"small": 4, "arrow": 20_000, "native": 20_000}
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.iceberg_faces import iceberg_rows
-from tests.support.iceberg_readers import by_delta, by_iceberg, kept
+from tests.support.engines.three_engines import COLUMNS, ENGINES, DeltaRs, Model, Workload
+from tests.support.iceberg.both_sides import iceberg_rows
+from tests.support.iceberg.readers import by_delta, by_iceberg, kept
 from tests.support.scale import scale
-from tests.support.three_engines import COLUMNS, ENGINES, DeltaRs, Model, Workload
 from twinlake.spark import scan
 from twinlake.table import Table
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _VERSIONS = scale(24, 300)
 _PLAIN_VERSIONS = scale(12, 160)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V3, hide, twin
+from tests.support.iceberg.both_sides import V3, hide, twin
 from tests.support.local_engine import LocalEngine
 from tests.support.log_tables import commit, info
 from tests.support.scale import scale
@@ -26,9 +26,9 @@ from twinlake.log.deletion_vectors import encode_bitmap
 from twinlake.log.names import commit_key
 from twinlake.runtime import Runtime
 from twinlake.spark.executor import SparkExecutor
-from twinlake.spark.reading.row_contents import SparkContents, hashed_rows
+from twinlake.spark.read.content_hash import SparkContentReader, hash_rows
 from twinlake.table import Table
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.report import DifferenceKind
 from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def batched(rows: list[dict[str, Any]], size: int) -> Iterator[list[dict[str, An
 
 def readers(spark: SparkSession, *, delta: bool, iceberg: bool) -> LocalEngine:
     """An engine that reads by Delta Spark or twinlake, and by Iceberg Spark or PyIceberg."""
-    contents = SparkContents(spark, by_delta_spark=delta, by_iceberg_spark=iceberg)
+    contents = SparkContentReader(spark, by_delta_spark=delta, by_iceberg_spark=iceberg)
     return LocalEngine(contents=contents)
 
 
@@ -286,7 +286,7 @@ def test_readers_of_delta_pad_char(
     table = with_char(table, tmp_path, "char(5)")
     engine = readers(delta_spark, delta=delta, iceberg=iceberg)
     (found,) = verify_twin(table, rows=True, spark=engine).findings
-    assert (found.what, found.version) == (Difference.ROWS, 2)
+    assert (found.what, found.version) == (DifferenceKind.ROWS, 2)
 
 
 def test_versions_with_the_same_files_are_read_once(
@@ -363,6 +363,6 @@ def test_values_have_one_hash_if_they_are_one_value(
         f"SELECT 'one' AS file, CAST({one} AS {kind}) AS c UNION ALL "
         f"SELECT 'other', CAST({other} AS {kind})"
     )
-    found = hashed_rows(frame, frame["file"], [frame.schema["c"]])
+    found = hash_rows(frame, frame["file"], [frame.schema["c"]])
     assert found["one"].rows == found["other"].rows == 1
     assert (found["one"] == found["other"]) is equal

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.iceberg_faces import as_text, iceberg_rows
-from tests.support.iceberg_readers import by_delta, by_iceberg, texts
+from tests.support.iceberg.both_sides import as_text, iceberg_rows
+from tests.support.iceberg.readers import by_delta, by_iceberg, texts
 from twinlake import Table
 from twinlake.errors import CompatViolation
 from twinlake.schema import ColumnMappingMode, physical_name, walk_fields
-from twinlake.table.operations.upgrade import upgrade_uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 STRICT = "icebergWriterCompatV1"
 COLUMNS = (
@@ -222,7 +221,7 @@ def test_uniform(delta_spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     messy(delta_spark, path, {}, "")
     before = rows(delta_spark, path)
-    plan = upgrade_uniform(Table.open(path), 2, delta_spark)
+    plan = Table.open(path).upgrade_uniform(2, delta_spark)
     assert plan.done, str(plan)
     after = Table.open(path)
     assert after.check("icebergCompatV2", files=True).ok
@@ -230,7 +229,7 @@ def test_uniform(delta_spark: SparkSession, tmp_path: Path) -> None:
     # It is Delta's own format of the matter: its writers go on, and its command finds it done.
     insert(delta_spark, path, 50, 51)
     assert Table.open(path).check("icebergCompatV2", files=True).ok
-    assert upgrade_uniform(Table.open(path), 2, delta_spark).steps == ()
+    assert Table.open(path).upgrade_uniform(2, delta_spark).steps == ()
 
 
 LEGACY = {
@@ -259,7 +258,7 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 WAYS: dict[str, Callable[[Table, Any], Any]] = {
     "strict": lambda table, spark: table.upgrade(STRICT, spark=spark),
     "in place": lambda table, spark: table.upgrade(STRICT, in_place=True, spark=spark),
-    "uniform": lambda table, spark: upgrade_uniform(table, 2, spark),
+    "uniform": lambda table, spark: table.upgrade_uniform(2, spark),
 }
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.delta_tables import delta_settings
-from tests.support.iceberg_faces import iceberg_rows, opened
+from tests.support.engines.delta_tables import delta_settings
+from tests.support.iceberg.both_sides import iceberg_rows, opened
 from twinlake import Table
 
 if TYPE_CHECKING:

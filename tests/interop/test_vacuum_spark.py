@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.delta_tables import delta_settings, rows
+from tests.support.engines.delta_tables import delta_settings, rows
 from tests.support.local_engine import rows_of
 from tests.support.scale import scale
 from twinlake import Table
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 WEEK_AND_MORE = 200 * 3600
 TABLE = """

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.support.comparing import assert_same_state
-from tests.support.delta_tables import KINDS, expected, rows
+from tests.support.engines.comparing import assert_same_state
+from tests.support.engines.delta_tables import KINDS, expected, rows
 from twinlake.actions import AddCDCFile, DeletionVectorDescriptor
 from twinlake.log import read_checksum, read_commit, verify_checksum
 from twinlake.log.deletion_vectors import read_dv
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.delta_tables import Expected, PeerTables
+    from tests.support.engines.delta_tables import Expected, PeerTables
 
 pytestmark = pytest.mark.spark
 

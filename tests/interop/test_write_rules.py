@@ -17,10 +17,10 @@ import pytest
 from twinlake.errors import TwinlakeError
 from twinlake.runtime import OffendingRows
 from twinlake.spark import scan, write
-from twinlake.spark.errors import spark_border
+from twinlake.spark.errors import spark_errors
 from twinlake.spark.rows.constraints import enforce, offending_rows
-from twinlake.spark.rows.prepare import computed_columns, fitted, prepare
-from twinlake.spark.rows.schema_fit import evolve
+from twinlake.spark.rows.projection import cast_column, computed_columns, project_rows
+from twinlake.spark.rows.schema_evolution import evolve
 from twinlake.spark.spark_types import from_spark
 from twinlake.table import Table
 
@@ -140,11 +140,11 @@ class Side:
     def ours(self, name: str, frame: DataFrame, *, merge: bool) -> Any:
         metadata = Table.open(self.path(name)).metadata
         try:
-            with spark_border():
+            with spark_errors():
                 schema = from_spark(frame.schema)
                 grown = evolve(schema, metadata, merge_schema=merge, overwrite_schema=False)
                 computed = computed_columns(grown, frame.columns)
-                checked = enforce(prepare(frame, grown), grown, computed=computed)
+                checked = enforce(project_rows(frame, grown), grown, computed=computed)
                 return _counted(checked), render(checked)
         except TwinlakeError as error:
             return error.delta_class
@@ -240,7 +240,7 @@ def test_char_values_are_stored_without_padding(side: Side) -> None:
     frame.write.format("delta").mode("append").save(str(path))
     metadata = Table.open(path).metadata
     stored = side.spark.read.parquet(*(str(f) for f in path.glob("*.parquet")))
-    assert stored.collect() == enforce(prepare(frame, metadata), metadata).collect()
+    assert stored.collect() == enforce(project_rows(frame, metadata), metadata).collect()
     assert side.spark.read.format("delta").load(str(path)).collect()[0][0] == "a  "
 
 
@@ -263,7 +263,7 @@ def test_invariants_in_column_metadata(side: Side) -> None:
         if passes:
             assert enforce(frame, metadata).collect() == frame.collect()
             continue
-        with pytest.raises(TwinlakeError) as caught, spark_border():
+        with pytest.raises(TwinlakeError) as caught, spark_errors():
             enforce(frame, metadata).collect()
         assert str(caught.value.delta_class) in str(refused)
 
@@ -276,14 +276,14 @@ def test_checks_are_not_optimised_away(side: Side) -> None:
     joined = side.spark.sql(
         "SELECT l.a, r.b FROM VALUES (1), (2) l(a) LEFT JOIN VALUES (1, 'x') r(a, b) USING (a)"
     )
-    with pytest.raises(TwinlakeError) as caught, spark_border():
+    with pytest.raises(TwinlakeError) as caught, spark_errors():
         enforce(joined, narrow).count()
     assert caught.value.fields["columns"] == ["b"]
     # Without rules there is nothing in the plan; what Spark knows not to be null is not looked at.
     assert enforce(joined, narrow.with_schema(from_spark(joined.schema)), computed=()) is not joined
     plain = Table.open(side.path("always")).metadata
     frame = side.spark.sql("SELECT 1L AS id, 1 AS a")
-    assert enforce(prepare(frame, plain, own_rows=True), plain) is frame
+    assert enforce(project_rows(frame, plain, own_rows=True), plain) is frame
 
 
 def test_rows_that_the_frame_leaves_out_are_not_judged(
@@ -316,9 +316,9 @@ def test_misfits_raise_outside_ansi_mode_too(side: Side) -> None:
         ):
             frame = spark.sql(f"SELECT {value} AS a")
             (own,) = from_spark(frame.schema).fields
-            cast = frame.select(fitted(F.col("a"), own.type, parse_type(kind), ("a",)))
+            cast = frame.select(cast_column(spark, F.col("a"), own.type, parse_type(kind), ("a",)))
             if expected is None and "null" not in value:
-                with pytest.raises(TwinlakeError, match="cannot be stored"), spark_border():
+                with pytest.raises(TwinlakeError, match="cannot be stored"), spark_errors():
                     cast.collect()
             else:
                 assert cast.collect()[0][0] == expected

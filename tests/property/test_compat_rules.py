@@ -19,7 +19,7 @@ from tests.unit.compat.rule_tables import (
     struct,
     table,
 )
-from twinlake.compat import FileFooter, Profile, State, Subject, judge
+from twinlake.compat import FileFooter, Profile, State, Subject, evaluate_rules
 from twinlake.protocol import FEATURES, Metadata, Protocol
 from twinlake.schema import (
     COLLATIONS_KEY,
@@ -138,7 +138,7 @@ def subjects(draw: st.DrawFn) -> Subject:
 def test_judging_never_falls_over(subject: Subject) -> None:
     for compat in PREFIXES.values():
         for profile in Profile:
-            report = judge(subject, compat, profile=profile)
+            report = evaluate_rules(subject, compat, profile=profile)
             for violation in report.violations:
                 assert violation.rule in report.rules
                 assert violation.found and violation.wanted and violation.message and violation.fix
@@ -154,7 +154,7 @@ allowed = (
 @given(schemas.schemas(leaves=allowed), st.sampled_from(("ICV2", "ICV3", "IWC1", "IWC3")))
 def test_tables_with_allowed_types_and_mapping_are_fine(schema: Struct, prefix: str) -> None:
     for profile in Profile:
-        report = judge(table(prefix, schema), PREFIXES[prefix], profile=profile)
+        report = evaluate_rules(table(prefix, schema), PREFIXES[prefix], profile=profile)
         assert report.ok, report.violations
 
 
@@ -234,7 +234,9 @@ def test_a_change_is_refused_exactly_where_it_is_inside_a_key(
     new = _edit(old, path, lambda _: ways[way])
     assert isinstance(new, Struct)
     subject = table(prefix, new, raw=True, before=state(prefix, old, raw=True))
-    told = [v for v in judge(subject, PREFIXES[prefix]).violations if v.rule == f"{prefix}-09"]
+    told = [
+        v for v in evaluate_rules(subject, PREFIXES[prefix]).violations if v.rule == f"{prefix}-09"
+    ]
     if in_key:
         assert told, (way, path)
     elif way != "physical name":  # which the ids of keys are filed under

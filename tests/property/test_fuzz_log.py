@@ -27,7 +27,7 @@ from twinlake.actions import (
 )
 from twinlake.errors import TwinlakeError
 from twinlake.log import CheckpointKind, load_snapshot, update_snapshot, write_checkpoint
-from twinlake.log.decoding import decode_commit
+from twinlake.log.commit_decoder import decode_commit
 from twinlake.log.deletion_vectors import decode_payload, encode_bitmap, read_dv, write_dv_file
 from twinlake.schema import parse_schema
 from twinlake.storage import MemoryStore
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from twinlake.storage import Store
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = scale(80, 2_000)
 

@@ -18,12 +18,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyiceberg.manifest import DataFileContent, ManifestEntry
+from pyiceberg import manifest as pyiceberg_manifest
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Snapshot, Summary
 
 from tests.support.data_files import write_file
-from tests.support.iceberg_faces import (
+from tests.support.iceberg.both_sides import (
     V2,
     V3,
     agree,
@@ -41,9 +42,9 @@ from tests.support.log_tables import commit, info
 from tests.support.scale import scale
 from twinlake.actions import AddFile
 from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
-from twinlake.iceberg import Check, sync_table, synced_version
+from twinlake.iceberg import IntegrityCheck, sync_table, synced_version
 from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
-from twinlake.iceberg.format.manifest import Content, Entry, Status
+from twinlake.iceberg.format.manifest import EntryStatus, ManifestContent, ManifestEntry
 from twinlake.iceberg.format.table_metadata import encode_metadata
 from twinlake.iceberg.sync.manifest_reader import StoredManifests
 from twinlake.iceberg.sync.metadata_cache import METADATA_CACHE
@@ -53,6 +54,8 @@ from twinlake.runtime import Runtime
 from twinlake.storage import LocalStore
 from twinlake.table import Table
 from twinlake.table.operations.create import new_metadata
+
+pytestmark = pytest.mark.slow
 
 NUMBERS = (None, 0, -1, 7, 2**31 - 1, -(2**31))
 FRACTIONS = (None, 0.5, 0.0, -0.0, math.nan, math.inf)
@@ -343,7 +346,7 @@ def live(table: StaticTable, first: int) -> dict[int, list[Any]]:
 _VECTOR = len(f"{uuid4()}.puffin")
 
 
-def _entry(entry: ManifestEntry, first: int) -> tuple[Any, ...]:
+def _entry(entry: pyiceberg_manifest.ManifestEntry, first: int) -> tuple[Any, ...]:
     file, number = entry.data_file, entry.sequence_number or 0
     is_known = number > first or not first
     path = file.file_path
@@ -368,9 +371,11 @@ def row_ids(table: Table) -> dict[str, int | None]:
     files = MetadataFiles(table.snapshot.store)
     state = files.load(table.version)
     assert state is not None
-    rows = [row for row in state.rows if row.content is Content.DATA]
+    rows = [row for row in state.rows if row.content is ManifestContent.DATA]
     entries = [entry for row in rows for entry in StoredManifests(files).entries(row)]
-    return {e.file.path: e.file.first_row_id for e in entries if e.status is not Status.DELETED}
+    return {
+        e.file.path: e.file.first_row_id for e in entries if e.status is not EntryStatus.DELETED
+    }
 
 
 def remembered(table: Table) -> None:
@@ -393,7 +398,7 @@ def remembered(table: Table) -> None:
     METADATA_CACHE.keep(store, ground)
 
 
-def _said(entry: Entry) -> Entry:
+def _said(entry: ManifestEntry) -> ManifestEntry:
     """The entry as it is written: the counts of a file's metrics are its own."""
     file = entry.file
     metrics = msgspec.structs.replace(file.metrics, record_count=file.record_count)
@@ -428,7 +433,7 @@ def play(
     else:
         table = begin_with_rows(folder, columns, parts, wanted, chance)
     sync_table(table.snapshot)
-    checks = chance.choice(([Check.NOTHING], list(Check)))
+    checks = chance.choice(([IntegrityCheck.NOTHING], list(IntegrityCheck)))
     for step in steps:
         if step in (delete, overwrite, restate, mask) and not table.snapshot.num_files:
             step = append

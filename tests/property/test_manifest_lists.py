@@ -11,24 +11,28 @@ from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list as pyiceberg_rows
 
-from twinlake.iceberg.format.manifest import Content, Status
+from twinlake.iceberg.format.manifest import EntryStatus, ManifestContent
 from twinlake.iceberg.format.manifest_list import (
     ManifestFile,
     read_manifest_list,
     write_manifest_list,
 )
-from twinlake.iceberg.format.partition_spec import Summary
+from twinlake.iceberg.format.partition_spec import PartitionFieldSummary
 
 LONGS = st.integers(0, 2**63 - 1) | st.integers(0, 300)
 COUNTS = st.integers(0, 2**31 - 1) | st.integers(0, 300)
 BOUNDS = st.none() | st.binary(max_size=200)
 SUMMARIES = st.builds(
-    Summary, contains_null=st.booleans(), contains_nan=st.booleans(), lower=BOUNDS, upper=BOUNDS
+    PartitionFieldSummary,
+    contains_null=st.booleans(),
+    contains_nan=st.booleans(),
+    lower=BOUNDS,
+    upper=BOUNDS,
 )
 
 
-def by_status(counts: st.SearchStrategy[int]) -> st.SearchStrategy[dict[Status, int]]:
-    return st.fixed_dictionaries(dict.fromkeys(Status, counts))
+def by_status(counts: st.SearchStrategy[int]) -> st.SearchStrategy[dict[EntryStatus, int]]:
+    return st.fixed_dictionaries(dict.fromkeys(EntryStatus, counts))
 
 
 def rows(first_row_id: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[ManifestFile]]:
@@ -38,7 +42,7 @@ def rows(first_row_id: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[
             path=st.text(min_size=1, max_size=5000),
             length=LONGS,
             spec_id=COUNTS,
-            content=st.sampled_from(Content),
+            content=st.sampled_from(ManifestContent),
             sequence_number=LONGS,
             min_sequence_number=LONGS,
             snapshot_id=LONGS,
@@ -100,8 +104,8 @@ def test_rows_come_back(data: st.DataObject, format_version: int) -> None:
             row.sequence_number,
             row.min_sequence_number,
             row.snapshot_id,
-            *(row.files[s] for s in (Status.ADDED, Status.EXISTING, Status.DELETED)),
-            *(row.rows[s] for s in (Status.ADDED, Status.EXISTING, Status.DELETED)),
+            *(row.files[s] for s in (EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.DELETED)),
+            *(row.rows[s] for s in (EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.DELETED)),
             [(p.contains_null, p.contains_nan, p.lower, p.upper) for p in row.partitions],
         )
         for row in wanted

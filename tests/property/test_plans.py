@@ -34,8 +34,7 @@ from twinlake.commit.plans import (
     WriteDeletionVector,
     Written,
     ambiguous_rows,
-    first_clause,
-    match_counts,
+    only_matched,
     plan_delete,
     plan_delete_files,
     plan_merge,
@@ -46,7 +45,7 @@ from twinlake.commit.plans import (
     plan_vacuum,
     touched,
 )
-from twinlake.commit.readset import ReadSet
+from twinlake.commit.read_set import ReadSet
 from twinlake.storage.interface import ObjectMeta
 
 NOW = 1_000
@@ -433,6 +432,23 @@ def plain_merge(
 
 def merged(row: Row) -> Row:
     return Row(row.key, row.value + 50)
+
+
+def first_clause(shapes: list[MergeClause], when: When, held: list[bool | None]) -> int | None:
+    """The first clause of the kind whose condition is true; null is not true."""
+    for index, (clause, holds) in enumerate(zip(shapes, held, strict=True)):
+        if clause.when is when and (not clause.conditional or holds is True):
+            return index
+    return None
+
+
+def match_counts(shapes: list[MergeClause], held: list[bool | None]) -> bool:
+    """Whether a match counts towards a target row being ambiguous, as in Delta Spark."""
+    if not only_matched(shapes):
+        return True
+    pairs = zip(shapes, held, strict=True)
+    known = [holds if clause.conditional else True for clause, holds in pairs]
+    return True in known or None not in known
 
 
 def merge_files(

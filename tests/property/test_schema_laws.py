@@ -24,7 +24,6 @@ from twinlake.schema import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    VARIANT,
     ColumnMappingMode,
     DataType,
     Decimal,
@@ -33,7 +32,6 @@ from twinlake.schema import (
     can_widen,
     escape_path_name,
     field_id,
-    from_arrow,
     mapping_problems,
     merge_schemas,
     nested_ids,
@@ -46,19 +44,10 @@ from twinlake.schema import (
     render_partition_path,
     render_partition_value,
     strip_mapping,
-    to_arrow,
     unescape_path_name,
     walk_fields,
     widen_column,
 )
-
-plain_schemas = schemas(leaves=common_types | st.just(VARIANT))
-
-
-@given(plain_schemas)
-@settings(max_examples=80)
-def test_arrow_round_trip(schema: Struct) -> None:
-    assert from_arrow(to_arrow(schema)) == schema
 
 
 @given(schemas(), st.integers(0, 50), st.booleans(), st.booleans())

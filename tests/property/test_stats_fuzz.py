@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.processes.stats_parser import StatsParser
 from tests.support.scale import scale
-from tests.support.stats_parser import StatsParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.process
 
 NAMES = ("l", "b", "f", "d", "n", "t", "flag", "day", "at", "s", "x", "q", "y", "a", "other")
 MEMBERS = ("numRecords", "minValues", "maxValues", "nullCount", "tightBounds", "other", "")

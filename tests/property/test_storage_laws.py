@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -47,6 +47,7 @@ def test_encoding_leaves_nothing_that_a_uri_parser_trips_over(key: str) -> None:
     assert encoded.count("/") == key.count("/")
 
 
+@example("\n", "0/\n")
 @given(KEYS, KEYS)
 def test_an_absolute_path_below_the_root_is_a_key_of_it(root: str, key: str) -> None:
     store = MemoryStore("m").reopen(parse_location("memory://m").url + encode_path(f"/{root}"))

@@ -12,6 +12,7 @@ import ast
 import inspect
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -77,14 +78,15 @@ class _Module:
     def __init__(self, path: Path) -> None:
         self.name = path.relative_to(SOURCE).as_posix()
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
+        self.nodes = list(ast.walk(self.tree))
         self._seen: set[int] = set()
-        self.functions: dict[str, ast.FunctionDef] = {}
-        self.owner: dict[int, ast.FunctionDef] = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef):
-                self.functions[node.name] = node
-                for child in ast.walk(node):
-                    self.owner[id(child)] = node
+        self._defined = [node for node in self.nodes if isinstance(node, ast.FunctionDef)]
+        self.functions = {node.name: node for node in self._defined}
+
+    @cached_property
+    def owner(self) -> dict[int, ast.FunctionDef]:
+        """The innermost function around each node."""
+        return {id(child): node for node in self._defined for child in ast.walk(node)}
 
     def positions(self) -> dict[str, int]:
         """Functions that take a fix by position."""
@@ -97,7 +99,7 @@ class _Module:
 
     def values(self, positions: dict[str, int]) -> Iterator[ast.expr]:
         """The expressions that become fixes."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.keyword(arg=arg, value=value) if arg in NAMES:
                     yield value

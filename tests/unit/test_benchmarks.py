@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks.cases import CASES
 from benchmarks.harness import TINY, Figure, Plan, Row, Sample, WrongResult, check_same
 from benchmarks.report import machine, print_results, write_json, write_plot
-from tests.support.s3_server import find_binary
+from tests.support.servers.s3 import find_binary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,7 @@ def test_every_case_has_its_bars() -> None:
 OTHERS = ("large", "properties", "iceberg-memory", "verify-tlc")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", [name for name in BARS if name not in OTHERS])
 def test_case_in_a_tiny_size(name: str, tmp_path: Path) -> None:
     plan = Plan(runs=1, sizes=TINY, data=tmp_path / "data")

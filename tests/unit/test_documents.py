@@ -6,6 +6,7 @@ Pages that need Spark are run by tests/interop/test_documents_on_spark.py.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,16 @@ EVERY = sorted({*PAGES, *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob(
 PLAIN = [
     page for page in PAGES if any(block.is_code for block in blocks(page)) and not needs_spark(page)
 ]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+PUBLIC = (
+    *("twinlake", "twinlake.protocol", "twinlake.spark"),
+    *("twinlake.verify", "twinlake.verify.models"),
+)
+#: An import of something of ours, in a module or in a block of a page.
+IMPORT = re.compile(
+    r"^ *(?:from|import) (twinlake[\w.]*)(?: import (?:\(([^)]*)\)|(.*)))?", re.MULTILINE
+)
 
 #: A command to type, and not its synopsis.
 COMMAND = r"^(\$ |(twinlake|python|pytest|make|pip) (?!.*\[OPTIONS\]))"
@@ -39,6 +50,7 @@ NOT_RUN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PLAIN, ids=name_of)
 def test_the_code_of_a_page_runs_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -91,6 +103,18 @@ def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
             assert all(line.startswith("$ ") for line in block.text.splitlines() if line), block
         elif not block.is_code:
             assert not re.search(COMMAND, block.text, re.MULTILINE), block
+
+
+@pytest.mark.parametrize("page", [*PAGES, *EXAMPLES], ids=name_of)
+def test_only_public_names_are_imported(page: Path) -> None:
+    private = [
+        f"{package}.{name}"
+        for package, *names in IMPORT.findall(page.read_text(encoding="utf-8"))
+        for name in ["__all__", *re.findall(r"\w+", re.sub("#.*", "", "".join(names)))]
+        if package not in PUBLIC
+        or name not in ("__all__", *getattr(import_module(package), "__all__", ()))
+    ]
+    assert private == []
 
 
 @pytest.mark.parametrize("page", EVERY, ids=lambda page: str(page.relative_to(ROOT)))

@@ -11,7 +11,13 @@ import pytest
 
 import twinlake
 
-PACKAGES = ("twinlake", "twinlake.protocol", "twinlake.spark", "twinlake.verify")
+PACKAGES = (
+    "twinlake",
+    "twinlake.protocol",
+    "twinlake.spark",
+    "twinlake.spark.exceptions",
+    "twinlake.verify",
+)
 GOLDEN = Path(__file__).parent / "golden_public_names.txt"
 EXPORTS = ("twinlake", "twinlake.log", "twinlake.schema", "twinlake.spark")
 
@@ -47,6 +53,7 @@ def test_public_classes_and_functions_have_a_docstring() -> None:
     assert bare == []
 
 
+@pytest.mark.process
 def test_checker_loads_no_other_package() -> None:
     code = "import sys, twinlake.verify; print(*sorted(m for m in sys.modules))"
     done = subprocess.run(

@@ -69,6 +69,7 @@ def test_without_tlc_nothing_is_claimed(
 @pytest.mark.skipif(
     tlc.what_is_missing(tlc.JAR) is not None, reason="TLC is fetched by make tlc, and needs Java"
 )
+@pytest.mark.process
 def test_tlc_finds_the_same_states(tmp_path: Path) -> None:
     (result,) = tlc.run_tlc(Plan(runs=1, sizes=TINY, data=tmp_path))
     assert [row.bar for row in result.rows] == [tlc.BAR, tlc.BAR]

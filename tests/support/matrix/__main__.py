@@ -14,13 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.support.iceberg_duckdb import connect
+from tests.support.iceberg.duckdb import connect
 from tests.support.matrix.cells import all_tables
 from tests.support.matrix.known import failures, unused
 from tests.support.matrix.page import page
 from tests.support.matrix.readers import Engines
 from tests.support.matrix.run import Cell, Outcome, run_table
-from tests.support.spark import start_delta_spark
+from tests.support.spark.session import start_delta_spark
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "who-reads-what.md"
 

@@ -123,7 +123,7 @@ def _iceberg_spark(engines: Engines, folder: Path, cell: str | None) -> pa.Table
 
 
 def _pyiceberg(_engines: Engines, folder: Path, cell: str | None) -> pa.Table:
-    from tests.support.iceberg_faces import opened, sql
+    from tests.support.iceberg.both_sides import opened, sql
 
     where = sql.AlwaysTrue() if cell is None else sql.EqualTo("cell", cell)
     return opened(folder).scan(row_filter=where).to_arrow()

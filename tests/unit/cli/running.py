@@ -7,12 +7,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from twinlake.cli import main
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def children(group: click.Group) -> dict[str, click.Command]:
+    """The commands of a group, in their order."""
+    context = click.Context(group)
+    names = group.list_commands(context)
+    return {name: made for name in names if (made := group.get_command(context, name))}
 
 
 def run(*words: object) -> Result:

@@ -70,9 +70,9 @@ def test_an_unexpected_error_is_called_a_bug(empty: Path, monkeypatch: pytest.Mo
     result = run("show", empty)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
-        "TWIN-INTERNAL  twinlake did not expect this: ZeroDivisionError.",
-        "  why: This is a bug of twinlake. ZeroDivisionError: by nothing",
-        "  fix: Run the command again with `--debug` and report what it prints.",
+        "TWIN-INTERNAL  Unexpected error: ZeroDivisionError.",
+        "  why: This is a bug in twinlake. ZeroDivisionError: by nothing",
+        "  fix: Run the command again with `--debug` and report the output.",
     ]
     assert "Traceback" in run("show", empty, "--debug").stderr
     assert json.loads(run("show", empty, "--json").stdout)["error"]["fields"] == {
@@ -116,6 +116,7 @@ def test_wrong_usage_is_exit_status_2(words: list[str]) -> None:
     assert run(*words).exit_code == 2
 
 
+@pytest.mark.process
 def test_a_closed_pipe_is_no_error(orders: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "twinlake", "log", str(orders), "1"],
@@ -128,6 +129,7 @@ def test_a_closed_pipe_is_no_error(orders: Path) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.process
 def test_the_module_runs_as_a_program(orders: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1"}
     command = [sys.executable, "-m", "twinlake"]

@@ -8,8 +8,8 @@ import sys
 import click
 import pytest
 
-from tests.unit.cli.running import run
-from twinlake.cli import COMMANDS, main
+from tests.unit.cli.running import children, run
+from twinlake.cli import main
 
 NOW = [
     "show",
@@ -31,28 +31,34 @@ NOW = [
     "verify",
     "demo",
 ]
-#: Every command that can be run, those of groups as well, by the words that name it.
+#: Every group, and every command that can be run, by the words that name it.
+GROUPS = {"": main} | {
+    name: made for name, made in children(main).items() if isinstance(made, click.Group)
+}
 EVERY = {
-    " ".join(words): command
-    for one in COMMANDS
-    for words, command in (
-        [((str(one.name), name), child) for name, child in one.commands.items()]
-        if isinstance(one, click.Group)
-        else [((str(one.name),), one)]
-    )
+    f"{words} {name}".strip(): command
+    for words, group in GROUPS.items()
+    for name, command in children(group).items()
+    if not isinstance(command, click.Group)
 }
 
 
 def test_the_commands_are_these() -> None:
-    assert list(main.commands) == NOW
+    assert list(children(main)) == NOW
 
 
-def test_help_lists_every_command_with_a_whole_sentence() -> None:
-    listing = run("--help").stdout.partition("Commands:")[2]
-    for command in COMMANDS:
-        (line,) = (x for x in listing.splitlines() if x.split()[:1] == [command.name])
-        assert line.endswith("."), line
-        assert not line.endswith("...")
+@pytest.mark.parametrize("words", GROUPS)
+def test_help_lists_every_command_with_its_first_sentence(words: str) -> None:
+    listing = run(*words.split(), "--help").stdout.partition("Commands:")[2]
+    for name, command in children(GROUPS[words]).items():
+        assert command.name == name
+        (line,) = (x for x in listing.splitlines() if x.split()[:1] == [name])
+        assert line.split(maxsplit=1)[1] == (command.help or "").splitlines()[0]
+        assert line.endswith(".")
+
+
+def test_unknown_command_is_wrong_usage() -> None:
+    assert run("nothing").exit_code == 2
 
 
 @pytest.mark.parametrize("words", EVERY)
@@ -66,6 +72,7 @@ def test_every_command_and_option_is_documented(words: str) -> None:
     assert run(*words.split(), "--help").exit_code == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words", [["--help"], ["alter", "--help"], ["verify", "--help"], ["--version"]]
 )
@@ -81,6 +88,7 @@ def test_help_loads_nothing_slow(words: list[str]) -> None:
     assert loaded & {"pyarrow", "rich", "sqlglot", "obstore", "pyspark"} == set()
 
 
+@pytest.mark.process
 def test_models_are_loaded_only_by_the_commands_that_need_them() -> None:
     code = (
         "import sys\n"

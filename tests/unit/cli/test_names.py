@@ -55,4 +55,4 @@ def test_an_unknown_dotted_name_tells_both_places(names: Names) -> None:
     assert result.exit_code == 1
     assert "TWIN-TABLE-NOT-FOUND  There is no table named twinlake.sales.nope." in result.stderr
     assert "catalog.db" in result.stderr
-    assert "nor is there a folder 'sales.nope'" in result.stderr
+    assert "the folder 'sales.nope' does not exist either" in result.stderr

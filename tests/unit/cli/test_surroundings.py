@@ -15,6 +15,8 @@ import pytest
 from tests.support.data_files import append
 from twinlake.table import Table
 
+pytestmark = pytest.mark.process
+
 NARROW = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 LATIN = {"PYTHONIOENCODING": "iso-8859-1"}
 LETTERS = "gr\u00f6\u00dfe \u2603 \U0001d4b3"

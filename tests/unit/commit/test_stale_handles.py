@@ -27,7 +27,7 @@ from twinlake.log import (
     update_snapshot,
     write_checkpoint,
 )
-from twinlake.log.totals import count_files
+from twinlake.log.counters import count_files
 from twinlake.protocol import Metadata
 from twinlake.storage import Fault, LocalStore, MemoryStore, local
 

@@ -190,7 +190,7 @@ def test_protocol_the_client_cannot_write_is_refused(store: Store) -> None:
 def test_a_transaction_commits_once(store: Store) -> None:
     txn = begin(create_table(store)).add(add("f"))
     txn.commit()
-    with pytest.raises(UserError, match="over"):
+    with pytest.raises(UserError, match="has ended"):
         txn.commit()
 
 
@@ -334,7 +334,7 @@ def test_an_application_version_is_committed_once(store: Store) -> None:
     assert again.set_transaction("stream", 4) == AlreadyCommitted(
         app_id="stream", version=4, latest=4
     )
-    with pytest.raises(UserError, match="over"):
+    with pytest.raises(UserError, match="has ended"):
         again.add(add("f2")).commit()
     later = begin(table, "STREAMING UPDATE")
     assert later.set_transaction("stream", 5) is None

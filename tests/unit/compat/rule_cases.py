@@ -1,4 +1,4 @@
-"""All cases of all rules, and the tables on which rules of two promises meet."""
+"""All cases of all rules, and the tables on which rules of two compat features meet."""
 
 from __future__ import annotations
 

@@ -373,7 +373,7 @@ def _kernel_writer(prefix: str) -> Iterator[RuleCase]:
     for reader, paths in ((1, ("columnMapping",)), (2, ())):
         yield RuleCase(
             rule=f"{prefix}-01",
-            name=f"reader version {reader}; the promise below speaks",
+            name=f"reader version {reader}; the base speaks",
             subject=table(prefix, protocol=Protocol(reader, 7, None, listed)),
             paths=(),
             profile=KERNEL,
@@ -396,7 +396,7 @@ def _kernel_writer(prefix: str) -> Iterator[RuleCase]:
         )
     yield RuleCase(
         rule=f"{prefix}-02",
-        name="the promise below speaks",
+        name="the base speaks",
         subject=table(prefix, protocol=Protocol(2, 5)),
         profile=KERNEL,
     )
@@ -434,7 +434,7 @@ def _kernel_writer(prefix: str) -> Iterator[RuleCase]:
     )
     yield RuleCase(
         rule=f"{prefix}-08",
-        name="left to the promise below",
+        name="left to the base",
         subject=table(prefix, struct(a=VOID, b=Interval("day", "day"))),
         profile=KERNEL,
     )

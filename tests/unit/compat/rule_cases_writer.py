@@ -529,13 +529,13 @@ def _map_key_neighbours(prefix: str) -> Iterator[RuleCase]:
     changed = Struct((replace(column, type=replace(column.type, key=struct(t=LONG))), other))
     yield RuleCase(
         rule=rule,
-        name="promise was not made before",
+        name="feature was not enabled before",
         subject=table(prefix, changed, raw=True, before=state(prefix, old, raw=True, config=off)),
     )
     twin = "IWC3" if prefix == "IWC1" else "IWC1"
     yield RuleCase(
         rule=rule,
-        name="the other writer promise was made before",
+        name="the other writer feature was enabled before",
         subject=table(prefix, changed, raw=True, before=state(twin, old, raw=True)),
         paths=("m.key.s", "m.key.t"),
     )

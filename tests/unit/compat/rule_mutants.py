@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from tests.unit.compat.rule_cases import CASES, TOLD_ONCE
 from tests.unit.compat.rule_tables import PREFIXES, RuleCase
-from twinlake.compat import Profile, Rule, judge
+from twinlake.compat import Profile, Rule, Trait, evaluate_rules
 from twinlake.compat import evaluation as judging
 from twinlake.compat.registry.all_rules import RULES
 from twinlake.compat.rule import Case, Check, Finding
@@ -75,7 +75,7 @@ def mutants() -> Iterator[Mutant]:
             for below in sorted(rule.covers):
                 kept = rule.covers - {below}
                 yield _told(rule, f"does not cover {below}", replace(rule, covers=kept))
-        if rule.leaving:
+        if Trait.ON_DISABLE in rule.traits:
             yield _left(rule)
 
 
@@ -114,7 +114,7 @@ def _has_nested(rule: Rule, profile: Profile) -> bool:
 
 
 def _differs(case: RuleCase) -> bool:
-    report = judge(case.subject, case.compat, profile=case.profile)
+    report = evaluate_rules(case.subject, case.compat, profile=case.profile)
     found = sorted(v.path for v in report.violations if v.rule == case.rule)
     return found != sorted(case.paths)
 
@@ -122,7 +122,7 @@ def _differs(case: RuleCase) -> bool:
 def _told(rule: Rule, name: str, mutated: Rule) -> Mutant:
     def is_caught() -> bool:
         return any(
-            [v.rule for v in judge(subject, PREFIXES[key.split()[0]]).violations] != wanted
+            [v.rule for v in evaluate_rules(subject, PREFIXES[key.split()[0]]).violations] != wanted
             for key, (subject, wanted) in TOLD_ONCE.items()
         )
 
@@ -130,15 +130,15 @@ def _told(rule: Rule, name: str, mutated: Rule) -> Mutant:
 
 
 def _left(rule: Rule) -> Mutant:
-    """A rule about giving up a promise that is not asked when that happens."""
+    """A rule about disabling a feature that is not asked when that happens."""
     profile = Profile.KERNEL
 
     def is_caught() -> bool:
         return any(_differs(case) for case in _cases(rule, profile))
 
     return Mutant(
-        name=f"{rule.id} is silent when the promise is given up",
-        rule=replace(rule, leaving=False),
+        name=f"{rule.id} is silent when the feature is disabled",
+        rule=replace(rule, traits=rule.traits - {Trait.ON_DISABLE}),
         is_caught=is_caught,
     )
 

@@ -1,4 +1,4 @@
-"""Tables to judge: one that keeps a promise, and ways to change it."""
+"""Tables to judge: one that fulfils a compat feature, and ways to change it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RuleCase:
 
     @property
     def compat(self) -> Compat:
-        """The promise whose rule it is."""
+        """The feature whose rule it is."""
         return PREFIXES[self.rule.partition("-")[0]]
 
     @property
@@ -79,7 +79,7 @@ def mapped(schema: Struct, *, max_id: int = 0) -> Struct:
 
 
 def chain(compat: Compat) -> list[Compat]:
-    """The promise and the one it stands on."""
+    """The compat feature and its base."""
     return [compat] if compat.base is None else [compat, COMPATS[compat.base]]
 
 
@@ -108,7 +108,7 @@ def state(
     protocol: Protocol | None = None,
     partitions: Sequence[str] = (),
 ) -> State:
-    """A table that keeps the promise, but for what is asked to be otherwise."""
+    """A table that fulfils the feature, but for what is asked to be otherwise."""
     compat = PREFIXES[prefix]
     columns = schema if raw else mapped(schema)
     values: dict[str, str | None] = {

@@ -1,4 +1,4 @@
-"""What a writer sets by itself for a table that makes promises, and what it leaves alone."""
+"""What a writer sets by itself for a table that has compat features, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import pytest
 from twinlake.compat import (
     COMPATS,
     Profile,
-    completed,
+    has_compat_keys,
     is_uniform,
-    makes_promises,
-    names_by_id,
-    needs_nested_ids,
     profile_of,
-    refuse_bare_uniform,
+    require_compat_for_uniform,
+    with_compat_properties,
 )
+from twinlake.compat.column_mapping import needs_id_names, needs_nested_ids
 from twinlake.errors import CompatViolation, UserError
 from twinlake.protocol import Metadata
 
@@ -52,9 +51,9 @@ NEW: list[tuple[str, dict[str, str], dict[str, str]]] = [
 
 @pytest.mark.parametrize(("asked", "added"), [row[1:] for row in NEW], ids=[row[0] for row in NEW])
 def test_new_table(asked: dict[str, str], added: dict[str, str]) -> None:
-    metadata = completed(None, table(asked))
+    metadata = with_compat_properties(None, table(asked))
     assert metadata.configuration == {**asked, **added}
-    assert completed(None, metadata) == metadata
+    assert with_compat_properties(None, metadata) == metadata
 
 
 EXISTING: list[tuple[str, dict[str, str], dict[str, str], dict[str, str]]] = [
@@ -107,19 +106,21 @@ def test_existing_table(
     before: dict[str, str], said: dict[str, str], after: dict[str, str]
 ) -> None:
     old = table(before)
-    assert completed(old, old.with_configuration(said), given=said).configuration == after
+    assert (
+        with_compat_properties(old, old.with_configuration(said), given=said).configuration == after
+    )
 
 
 def test_what_was_said_again_counts_as_said() -> None:
     old = table({MODE: "name", TRACKING: "false"})
     said = {V3: "true", TRACKING: "false"}
-    assert not completed(old, old.with_configuration(said), given=said).flag(TRACKING)
+    assert not with_compat_properties(old, old.with_configuration(said), given=said).flag(TRACKING)
 
 
 @pytest.mark.parametrize("before", [None, table({}), table({FORMATS: "hudi"})])
-def test_iceberg_needs_a_promise(before: Metadata | None) -> None:
+def test_iceberg_needs_a_compat_feature(before: Metadata | None) -> None:
     with pytest.raises(CompatViolation) as caught:
-        completed(before, table({FORMATS: "iceberg"}))
+        with_compat_properties(before, table({FORMATS: "iceberg"}))
     expected = "DELTA_UNIVERSAL_FORMAT_VIOLATION.ICEBERG_COMPAT_REQUIRED"
     assert caught.value.delta_class == expected
     assert V2 in caught.value.fix
@@ -128,11 +129,11 @@ def test_iceberg_needs_a_promise(before: Metadata | None) -> None:
 def test_a_table_that_was_like_that_is_not_locked() -> None:
     bare = table({FORMATS: "iceberg"})
     changed = bare.with_configuration({"team": "orders"})
-    refuse_bare_uniform(bare, changed)
-    assert completed(bare, changed) == changed
-    # Whoever takes the promise back without its format is refused where nobody mends it.
+    require_compat_for_uniform(bare, changed)
+    assert with_compat_properties(bare, changed) == changed
+    # Whoever disables the feature without its format is refused where nobody mends it.
     with pytest.raises(CompatViolation):
-        refuse_bare_uniform(table({V2: "true", FORMATS: "iceberg"}), bare)
+        require_compat_for_uniform(table({V2: "true", FORMATS: "iceberg"}), bare)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +142,10 @@ def test_a_table_that_was_like_that_is_not_locked() -> None:
 )
 def test_what_columns_need(key: str, nested: bool, by_id: bool) -> None:
     on, off = table({key: "true"}), table({key: "false"})
-    assert (needs_nested_ids(on), names_by_id(on)) == (nested, by_id)
-    assert (needs_nested_ids(off), names_by_id(off)) == (False, False)
-    assert makes_promises(on)
-    assert not makes_promises(table({"delta.appendOnly": "true"}))
+    assert (needs_nested_ids(on), needs_id_names(on)) == (nested, by_id)
+    assert (needs_nested_ids(off), needs_id_names(off)) == (False, False)
+    assert has_compat_keys(on)
+    assert not has_compat_keys(table({"delta.appendOnly": "true"}))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +164,9 @@ def test_profile_of_a_table(text: str | None, profile: Profile) -> None:
 def test_unknown_profile_cannot_be_chosen() -> None:
     unknown = table({"twinlake.compat.profile": "whatever"})
     with pytest.raises(UserError, match="cannot be 'whatever'"):
-        completed(None, unknown)
+        with_compat_properties(None, unknown)
     # A table that has it from elsewhere is judged by the strictest and not locked.
-    assert completed(unknown, unknown.with_configuration({"team": "orders"}))
+    assert with_compat_properties(unknown, unknown.with_configuration({"team": "orders"}))
 
 
 def test_formats_are_read_as_delta_reads_them() -> None:

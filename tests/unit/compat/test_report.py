@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from twinlake.compat import RULES, Profile, Report, Scope, Violation
-from twinlake.compat.report import groups, summary
+from twinlake.compat.report import report_groups, report_summary
 from twinlake.compat.report_text import SHOWN
 
 FIRST, SECOND = (rule for rule in RULES if rule.id in ("IWC1-05", "IWC1-06"))
@@ -48,19 +48,20 @@ MODE = violation(
 
 
 def test_a_clean_report_is_one_sentence() -> None:
-    text = (
-        "Table orders keeps icebergWriterCompatV1: no rule is broken (2 rules asked, profile spec)."
-    )
+    text = "Table orders keeps icebergWriterCompatV1: no rule is broken"
     assert report().ok
-    assert str(report()) == text
-    assert "would keep" in str(report(promised=False))
-    assert "1,200 files looked at" in str(report(files=1_200))
+    assert str(report()) == f"{text} (2 rules checked, profile spec)."
+    assert "would keep" in str(report(enabled=False))
+    assert "1,200 files read" in str(report(files=1_200))
 
 
 def test_violations_stand_together_by_rule_in_the_order_of_asking() -> None:
     found = report(violation(1), MODE, violation(2))
     assert not found.ok
-    assert [(group.rule, group.count) for group in groups(found)] == [(FIRST.id, 1), (SECOND.id, 2)]
+    assert [(group.rule, group.count) for group in report_groups(found)] == [
+        (FIRST.id, 1),
+        (SECOND.id, 2),
+    ]
     lines = str(found).splitlines()
     assert lines[0].startswith("Table orders breaks 2 rules of icebergWriterCompatV1 in 3 places")
     assert [line for line in lines if line.startswith(("IWC1", "ICV2"))] == [
@@ -84,10 +85,10 @@ def test_many_violations_of_one_rule_are_counted() -> None:
     assert found.to_dict()["omitted"] == {SECOND.id: 1_000}
 
 
-def test_what_a_table_does_not_promise_is_told_as_such() -> None:
-    assert "would break 1 rule of" in summary(report(MODE, promised=False))
-    assert "does not make the promise yet" in summary(report(MODE, promised=False))
-    assert "promise yet" not in summary(report(MODE))
+def test_a_feature_that_is_not_enabled_is_named() -> None:
+    assert "would break 1 rule of" in report_summary(report(MODE, enabled=False))
+    assert "is not enabled yet" in report_summary(report(MODE, enabled=False))
+    assert "enabled yet" not in report_summary(report(MODE))
 
 
 def test_a_rule_that_is_not_in_the_registry_is_shown_by_its_message() -> None:
@@ -146,7 +147,7 @@ def test_html_is_well_formed() -> None:
 def test_machines_get_everything() -> None:
     found = report(MODE, violation(3, delta_class="X.Y"), files=7)
     data = json.loads(json.dumps(found.to_dict()))
-    assert (data["ok"], data["files"], data["promised"]) == (False, 7, True)
+    assert (data["ok"], data["files"], data["enabled"]) == (False, 7, True)
     assert data["rules"] == [FIRST.id, SECOND.id]
     assert data["violations"][1] == {
         "rule": SECOND.id,

@@ -1,4 +1,4 @@
-"""The promises as their documents tell them: samples, vectors, and how rules stand together."""
+"""The compat features as their documents describe them: samples, vectors, rules that meet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.compat.rule_tables import (
     struct,
     table,
 )
-from twinlake.compat import Profile, State, Subject, find_compat, judge, rules_of
+from twinlake.compat import Profile, State, Subject, evaluate_rules, find_compat, rules_of
 from twinlake.protocol import Metadata, Protocol, dependency_closure
 from twinlake.schema import (
     BYTE,
@@ -59,11 +59,11 @@ def sample(schema: str = SAMPLE, *features: str, config: dict[str, str] | None =
 
 def broken(subject: Subject, prefix: str = "IWC1", profile: Profile = Profile.SPEC) -> list[str]:
     """The rules a table breaks, once for each finding."""
-    report = judge(subject, PREFIXES[prefix], profile=profile)
+    report = evaluate_rules(subject, PREFIXES[prefix], profile=profile)
     return [violation.rule for violation in report.violations]
 
 
-def test_a7_a8_the_features_that_a_promise_pulls_in() -> None:
+def test_a7_a8_the_features_that_a_compat_feature_requires() -> None:
     assert dependency_closure({"icebergWriterCompatV1"}) == FEATURES
     assert dependency_closure({"icebergWriterCompatV3"}) == {
         "icebergWriterCompatV3", "icebergCompatV3", "columnMapping", "rowTracking",
@@ -79,7 +79,7 @@ def test_a11_the_sample_of_the_document_passes_with_its_not_null_columns(profile
 
 
 def test_a12_another_physical_name_breaks_one_rule() -> None:
-    report = judge(sample(SAMPLE.replace('"col-2"', '"col-abc"')), WRITER)
+    report = evaluate_rules(sample(SAMPLE.replace('"col-2"', '"col-abc"')), WRITER)
     (violation,) = report.violations
     assert (violation.rule, violation.path) == ("IWC1-06", "b")
     assert (violation.found, violation.wanted) == ("col-abc", "col-2")
@@ -101,7 +101,7 @@ def test_a14_the_rule_about_map_keys_that_the_older_draft_lacks() -> None:
     before = state("IWC1", column(one, one), raw=True)
     into_key = table("IWC1", column(two, one), raw=True, before=before)
     # Ids of the fields behind the new one move, too; all of it is inside the key or the value.
-    report = judge(into_key, WRITER)
+    report = evaluate_rules(into_key, WRITER)
     assert {v.rule for v in report.violations} == {"IWC1-09"}
     assert "m.key.t" in {v.path for v in report.violations}
     old = column(one, one).fields[0]
@@ -126,10 +126,10 @@ def test_a15_partition_columns_of_a_replaced_table() -> None:
     assert broken(same, "ICV2") == []
 
 
-# -- the promise below ---------------------------------------------------------------------------
+# -- the base ---------------------------------------------------------------------------
 
 
-def test_a_writer_promise_asks_the_rules_of_the_promise_below() -> None:
+def test_a_writer_feature_evaluates_the_rules_of_its_base() -> None:
     """That is what IWC1-18 and IWC3-18 say; they have no rows of their own."""
     for writer, base in (("IWC1", "ICV2"), ("IWC3", "ICV3")):
         ids = [rule.id for rule in rules_of(PREFIXES[writer])]
@@ -158,7 +158,7 @@ def test_one_thing_is_told_once(name: str) -> None:
     ],
     ids=str,
 )
-def test_the_kernel_asks_the_promise_below_first(subject: Subject, rules: list[str]) -> None:
+def test_the_kernel_evaluates_the_base_first(subject: Subject, rules: list[str]) -> None:
     assert broken(subject, profile=Profile.KERNEL) == rules
 
 
@@ -169,7 +169,7 @@ def test_everything_wrong_is_told_at_once() -> None:
         config={MODE: "name", TRACKING: "true", "delta.constraints.c": "a > 0"},
         add=["deletionVectors", "collations"],
     )
-    report = judge(bad, WRITER)
+    report = evaluate_rules(bad, WRITER)
     assert [(v.rule, v.path) for v in report.violations] == [
         ("IWC1-05", MODE),
         ("IWC1-07", "a"),
@@ -186,7 +186,8 @@ def test_everything_wrong_is_told_at_once() -> None:
 def test_the_fix_says_how_a_feature_leaves() -> None:
     names = ["checkpointProtection", "materializePartitionColumns", "geospatial", "fromTheFuture"]
     fixes = {
-        v.path: v.fix for v in judge(table("IWC1", add=[*names, "collations"]), WRITER).violations
+        v.path: v.fix
+        for v in evaluate_rules(table("IWC1", add=[*names, "collations"]), WRITER).violations
     }
     assert "--drop-feature checkpointProtection --truncate-history`" in fixes[names[0]]
     assert fixes[names[1]].endswith("--drop-feature materializePartitionColumns`.")
@@ -194,10 +195,10 @@ def test_the_fix_says_how_a_feature_leaves() -> None:
     assert "cannot be dropped" in fixes["collations"]
 
 
-# -- giving a promise up -------------------------------------------------------------------------
+# -- disabling a feature -------------------------------------------------------------------------
 
 
-def test_giving_up_a_promise_asks_only_whether_one_may() -> None:
+def test_disabling_evaluates_only_the_rules_about_it() -> None:
     on = state("IWC1")
     off = {WRITER.key: "false", "delta.enableIcebergCompatV2": "false", MODE: "name"}
     leaving = table("IWC1", struct(a=BYTE), config=off, before=on)
@@ -220,7 +221,7 @@ def test_the_third_version_cannot_be_given_up_under_either_name() -> None:
     assert broken(only_base, "IWC3") == ["IWC3-04", "ICV3-20"]
 
 
-def test_a_table_that_does_not_make_the_promise_is_judged_in_full() -> None:
+def test_a_table_without_the_feature_is_checked_in_full() -> None:
     off = {WRITER.key: "false"}
     subject = table("IWC1", struct(a=BYTE), config=off, before=state("IWC1", config=off))
     assert broken(subject) == ["IWC1-07"]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import twinlake
 from tests.unit.compat.rule_cases import CASES
 from tests.unit.compat.rule_tables import PREFIXES, RuleCase, struct, table
-from twinlake.compat import NOT_RULES, RULES, Profile, Rule, Scope, Violation, find_compat, judge
+from twinlake.compat import (
+    NOT_RULES,
+    RULES,
+    Profile,
+    Rule,
+    Scope,
+    Violation,
+    evaluate_rules,
+    find_compat,
+)
+from twinlake.compat.upgrade.target_metadata import GIVE_UP_KEYS
 from twinlake.schema import BYTE, INTEGER, LONG, STRING, Array, Decimal, Map, Struct, StructField
 
 #: The numbers of the three tables of rules; 24 to 29 of the base are about files on their own.
@@ -23,7 +36,7 @@ NUMBERS = {
 
 def findings(case: RuleCase) -> list[Violation]:
     """What the rule of the case says of its table."""
-    report = judge(case.subject, case.compat, profile=case.profile)
+    report = evaluate_rules(case.subject, case.compat, profile=case.profile)
     return [violation for violation in report.violations if violation.rule == case.rule]
 
 
@@ -114,6 +127,32 @@ def test_nested_columns_are_covered() -> None:
     assert not missing
 
 
+def test_every_name_to_give_up_belongs_to_a_rule() -> None:
+    assert {rule.gives_up for rule in RULES} - {""} == GIVE_UP_KEYS.keys()
+
+
+#: Parts of a rule's id that are looked at, the end of an id as a text, and a whole id.
+ID_USE = re.compile(
+    r"\b(?:rule|id)\.(?:endswith|startswith|r?split|r?partition|removeprefix|removesuffix)\("
+    r"|\.(?:rule|id)\[[^]]*:"
+    r"|[\"'](?:IC?[VW]C?\d)?-\d\d[\"']"
+)
+ROOT = Path(twinlake.__file__).parent
+REGISTRY = ROOT / "compat" / "registry"
+
+
+def test_no_code_takes_meaning_from_the_id_of_a_rule() -> None:
+    # What else is true of a rule is one of its fields, so that a new rule is one entry.
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if REGISTRY not in path.parents
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if ID_USE.search(line)
+    ]
+    assert found == []
+
+
 def test_covered_rules_exist() -> None:
     ids = {rule.id for rule in RULES}
     assert all(rule.covers <= ids for rule in RULES)
@@ -131,7 +170,7 @@ def test_a_good_table_breaks_nothing(prefix: str, profile: Profile) -> None:
     flat = struct(a=INTEGER, s=struct(d=Decimal(9, 2)))
     nested = struct(a=INTEGER, l=Array(Map(struct(k=STRING), LONG)), s=struct(d=STRING))
     columns = flat if prefix == "ICV1" else nested
-    report = judge(table(prefix, columns), PREFIXES[prefix], profile=profile)
+    report = evaluate_rules(table(prefix, columns), PREFIXES[prefix], profile=profile)
     assert report.ok, report.violations
     asked = {rule.id for rule in RULES if rule.check_for(profile) is not None}
     assert set(report.rules) >= {rule for rule in asked if rule.startswith(prefix)}
@@ -145,5 +184,5 @@ def test_every_column_of_a_wide_table_is_judged() -> None:
         )
     )
     subject = table("IWC1", columns, config={"delta.columnMapping.maxColumnId": "9000"})
-    report = judge(subject, find_compat("icebergWriterCompatV1"))
+    report = evaluate_rules(subject, find_compat("icebergWriterCompatV1"))
     assert len(report.violations) == 1000

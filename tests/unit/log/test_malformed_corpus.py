@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 LAST = 3
 _SECONDS = 10.0
 _ID = "5b8f0c1e-0000-4000-8000-00000000000a"

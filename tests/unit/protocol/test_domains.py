@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, V3, opened, twin
+from tests.support.iceberg.both_sides import V2, V3, opened, twin
 from tests.support.log_tables import commit
 from twinlake.actions import DomainMetadata, find_clustering, find_row_tracking
 from twinlake.errors import Code, CorruptTable
@@ -24,7 +24,7 @@ from twinlake.protocol import (
 )
 from twinlake.schema import assign_mapping, parse_ddl
 from twinlake.table import Table
-from twinlake.table.twin.format_3 import compare_next_row_id
+from twinlake.table.twin.vectors_and_lineage import compare_next_row_id
 
 DEEP = "[" * 50_000
 BAD_CLUSTERING = {

@@ -253,7 +253,7 @@ def test_denormalized(protocol: Protocol, expected: Protocol) -> None:
     ("given", "mended"), [((2, 3), (1, 3)), ((1, 5), (1, 4)), ((2, 4), (1, 4)), ((1, 6), (1, 6))]
 )
 def test_over_numbered_versions_are_mended(given: tuple[int, int], mended: tuple[int, int]) -> None:
-    assert Protocol(*given).denormalized_normalized() == Protocol(*mended)
+    assert Protocol(*given).denormalized().normalized() == Protocol(*mended)
 
 
 @pytest.mark.parametrize(

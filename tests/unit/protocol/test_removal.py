@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twinlake.errors import Code, UserError
-from twinlake.protocol import FEATURES, Metadata, Protocol, Work, plan_drop
+from twinlake.protocol import FEATURES, Metadata, PreDowngrade, Protocol, plan_drop
 from twinlake.schema import INTEGER, Geometry, Struct, StructField
 
 VECTORS = Protocol(3, 7, {"deletionVectors"}, {"deletionVectors", "appendOnly", "invariants"})
@@ -101,7 +101,7 @@ def test_fast_drop_protects_history() -> None:
         1, 7, None, {"appendOnly", "invariants", "checkpointProtection"}
     )
     assert VECTORS.can_downgrade_to(plan.protocol, [plan.feature])
-    assert plan.work is Work.PURGE_DELETION_VECTORS
+    assert plan.pre_downgrade is PreDowngrade.PURGE_DELETION_VECTORS
     assert plan.needs_rewrite
     assert plan.barriers == 3
     prepared = plan.prepare(metadata)
@@ -129,7 +129,7 @@ def test_row_tracking_leaves_properties_and_domain_behind() -> None:
     plan = plan_drop(TRACKED, metadata, "rowTracking")
     assert plan.prepare(metadata).configuration["delta.rowTrackingSuspended"] == "true"
     assert plan.prepare(metadata).configuration["delta.enableRowTracking"] == "false"
-    assert plan.work is Work.RECOMMIT_WITHOUT_ROW_IDS
+    assert plan.pre_downgrade is PreDowngrade.RECOMMIT_WITHOUT_ROW_IDS
     assert not plan.needs_rewrite
     assert plan.domains == ("delta.rowTracking",)
     assert plan.downgrade(plan.prepare(metadata), version=3).configuration == {"owner": "me"}
@@ -173,7 +173,7 @@ def test_checkpoint_protection_goes_with_history() -> None:
     protected = Protocol(1, 7, None, {"checkpointProtection", "appendOnly", "invariants"})
     metadata = Metadata(configuration={"delta.requireCheckpointProtectionBeforeVersion": "7"})
     plan = plan_drop(protected, metadata, "checkpointProtection", truncate_history=True)
-    assert plan.work is Work.TRUNCATE_HISTORY
+    assert plan.pre_downgrade is PreDowngrade.TRUNCATE_HISTORY
     assert plan.protocol == Protocol(1, 2)
     assert plan.downgrade(metadata, version=9).configuration == {}
 
@@ -182,7 +182,6 @@ def test_nothing_to_prepare_where_the_switch_was_never_on() -> None:
     plan = plan_drop(Protocol(3, 7, {"v2Checkpoint"}, {"v2Checkpoint"}), Metadata(), "v2Checkpoint")
     assert not plan.first_set
     assert not plan.first_unset
-    assert plan.has_first_commit
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,15 @@
-"""Arrow types, both ways."""
+"""Arrow types."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from twinlake.errors import Code, UserError
 from twinlake.schema import (
     PARQUET_FIELD_ID,
     assign_mapping,
-    field_id,
-    from_arrow,
     parse_ddl,
     parse_type,
-    render_ddl,
     to_arrow,
     type_to_arrow,
 )
@@ -39,48 +35,6 @@ def test_types_to_arrow(ddl: str, expected: pa.DataType) -> None:
     assert type_to_arrow(parse_type(ddl)) == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (pa.large_string(), "STRING"),
-        (pa.string_view(), "STRING"),
-        (pa.dictionary(pa.int8(), pa.string()), "STRING"),
-        (pa.uint8(), "SMALLINT"),
-        (pa.uint32(), "BIGINT"),
-        (pa.uint64(), "DECIMAL(20,0)"),
-        (pa.float16(), "FLOAT"),
-        (pa.binary(4), "BINARY"),
-        (pa.date64(), "DATE"),
-        (pa.timestamp("ns"), "TIMESTAMP_NTZ"),
-        (pa.timestamp("s", "Europe/Berlin"), "TIMESTAMP"),
-        (pa.large_list(pa.int8()), "ARRAY<TINYINT>"),
-        (pa.list_(pa.int8(), 3), "ARRAY<TINYINT>"),
-        (pa.decimal256(38, 2), "DECIMAL(38,2)"),
-        (pa.run_end_encoded(pa.int32(), pa.int64()), "BIGINT"),
-        (pa.uuid(), "BINARY"),
-    ],
-    ids=str,
-)
-def test_types_from_arrow(kind: pa.DataType, expected: str) -> None:
-    assert render_ddl(from_arrow(pa.schema([("c", kind)]))) == f"c {expected}"
-
-
-def test_types_that_delta_lacks_are_all_named() -> None:
-    schema = pa.schema(
-        [
-            ("t", pa.time64("us")),
-            ("s", pa.struct([("d", pa.duration("us")), ("ok", pa.int8())])),
-            ("l", pa.list_(pa.decimal256(50, 2))),
-        ]
-    )
-    with pytest.raises(UserError) as caught:
-        from_arrow(schema)
-    assert caught.value.code is Code.SCHEMA_INVALID
-    assert [column["path"] for column in caught.value.fields["columns"]] == [
-        "t", "s.d", "l.element",
-    ]  # fmt: skip
-
-
 def test_field_ids_reach_every_node() -> None:
     mapped, _ = assign_mapping(
         parse_ddl("a INT, m MAP<STRING, ARRAY<STRUCT<x: INT>>>"),
@@ -99,5 +53,3 @@ def test_field_ids_reach_every_node() -> None:
     assert number(items.value_field) == 6
     assert number(items.value_type.field("x")) == 3
     assert all(field.metadata is None for field in to_arrow(mapped))
-    assert [field_id(field) for field in from_arrow(schema, field_ids=True)] == [1, 2]
-    assert [field_id(field) for field in from_arrow(schema)] == [None, None]

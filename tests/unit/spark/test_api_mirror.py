@@ -15,7 +15,7 @@ theirs = pytest.importorskip("delta.tables")
 from twinlake import spark as ours  # noqa: E402
 from twinlake.errors import Code, UnsupportedFeature  # noqa: E402
 from twinlake.spark.delta_settings import SETTINGS  # noqa: E402
-from twinlake.spark.not_yet import LATER, changes, not_yet, sql  # noqa: E402
+from twinlake.spark.unsupported import UNSUPPORTED_CALLS, changes, sql, unsupported_call  # noqa: E402
 
 CLASSES = (
     "DeltaTable",
@@ -76,9 +76,9 @@ def test_what_the_package_offers_can_be_imported() -> None:
         exec("from twinlake.spark import nonsense")
 
 
-@pytest.mark.parametrize("later", LATER, ids=lambda later: later.name)
+@pytest.mark.parametrize("later", UNSUPPORTED_CALLS, ids=lambda later: later.name)
 def test_what_comes_later_says_so(later: Any) -> None:
-    error = not_yet(later.name)
+    error = unsupported_call(later.name)
     assert isinstance(error, UnsupportedFeature)
     assert error.code is Code.NOT_YET
     assert later.name in error.what
@@ -89,9 +89,9 @@ def test_functions_that_come_later_are_unsupported_operations_of_pyspark() -> No
     from pyspark.errors import UnsupportedOperationException
 
     nobody: Any = None
-    with pytest.raises(UnsupportedOperationException, match="changes is not there yet"):
+    with pytest.raises(UnsupportedOperationException, match="changes is not supported yet"):
         changes(nobody, "/data/t")
-    with pytest.raises(UnsupportedOperationException, match="sql is not there yet"):
+    with pytest.raises(UnsupportedOperationException, match="sql is not supported yet"):
         sql(nobody, "SELECT 1")
 
 

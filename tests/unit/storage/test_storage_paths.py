@@ -15,12 +15,12 @@ from twinlake.storage import (
     decode_path,
     encode_path,
     open_store,
-    opening,
     parse_location,
     paths,
     register_scheme,
     resolve,
     schemes,
+    store_registry,
 )
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def test_a_folder_takes_no_options(tmp_path: Path) -> None:
 
 def test_a_new_scheme_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ALIASES", dict(paths.ALIASES))
-    monkeypatch.setattr(opening, "ALIASES", paths.ALIASES)
-    monkeypatch.setattr(opening, "_OPENERS", dict(opening._OPENERS))
+    monkeypatch.setattr(store_registry, "ALIASES", paths.ALIASES)
+    monkeypatch.setattr(store_registry, "_OPENERS", dict(store_registry._OPENERS))
     register_scheme("toy", lambda place, _durable, _options: MemoryStore(place.authority))
     assert open_store("toy://box").url == "memory://box"
 

@@ -31,6 +31,7 @@ GOOD: dict[str, Any] = {
     "properties": {"a": "b"},
     "keys": ["a"],
     "schema": "id INT",
+    "source": "no-such-table",
     "min_reader_version": 1,
     "min_writer_version": 2,
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, V3, agree, opened, twin
+from tests.support.iceberg.both_sides import V2, V3, agree, opened, twin
 from twinlake.errors import CompatViolation, UserError
 from twinlake.log import CACHE
 from twinlake.table import Table

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.table.making import create, data_file, log_lines
 from twinlake import Table
 from twinlake.errors import Code, TwinlakeError, UnsupportedFeature, UserError
-from twinlake.schema import MAX_COLUMN_ID_KEY, field_id, physical_name
+from twinlake.protocol import keys
+from twinlake.schema import field_id, physical_name
 
 
 def test_create_writes_everything_once(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_column_mapping_from_the_start(tmp_path: Path, mode: str) -> None:
     )
     ids = [field_id(f) for f in t.schema]
     assert ids == [1, 2]
-    assert t.properties[MAX_COLUMN_ID_KEY] == "3"
+    assert t.properties[keys.MAX_COLUMN_ID] == "3"
     assert all(physical_name(f).startswith("col-") for f in t.schema)
 
 

@@ -14,8 +14,8 @@ from twinlake.actions import AddFile, DeletionVectorDescriptor
 from twinlake.commit import DEFAULT_HOOKS, HookContext, PostCommitHook
 from twinlake.errors import Code, ConcurrentAppendException, ConflictError, StorageError, UserError
 from twinlake.log import CheckpointKind, load_snapshot, write_checkpoint
-from twinlake.runtime import Runtime
 from twinlake.storage import Committed, CreateOutcome, MemoryStore
+from twinlake.table.operations.context import OperationContext
 from twinlake.table.operations.create import create_table
 from twinlake.table.operations.drop_feature import FeatureDrop
 
@@ -25,14 +25,8 @@ NO_RETENTION = {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 
 
 
 def _drop(table: Table, feature: str, *hooks: PostCommitHook) -> FeatureDrop:
-    return FeatureDrop(
-        table.snapshot,
-        feature,
-        truncate_history=False,
-        policy="bundled",
-        runtime=Runtime(),
-        hooks=(*DEFAULT_HOOKS, *hooks),
-    )
+    context = OperationContext(hooks=(*DEFAULT_HOOKS, *hooks))
+    return FeatureDrop(context, table.snapshot, feature)
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,7 @@ def test_a_file_of_a_widened_table_that_comes_in_meanwhile_stops_the_drop(tmp_pa
 def test_a_drop_follows_a_plain_append(tmp_path: Path) -> None:
     table = create(tmp_path, properties=VECTORS)
     late = Meanwhile(tmp_path, 4, data_file("late.parquet"))
-    after = _drop(table, "deletionVectors", PostCommitHook(name="late", run=late)).run()
+    after = _drop(table, "deletionVectors", PostCommitHook(name="late", run=late)).run().snapshot
     assert not after.protocol.is_supported("deletionVectors")
     key = "delta.requireCheckpointProtectionBeforeVersion"
     assert (after.version, after.metadata.configuration[key]) == (6, "6")
@@ -159,18 +153,8 @@ class Damaging(MemoryStore):
 
 def _in_memory(name: str) -> tuple[Damaging, Table]:
     store = Damaging(name)
-    result = create_table(
-        store,
-        "id INT",
-        partition_by=(),
-        cluster_by=(),
-        properties=VECTORS,
-        name=None,
-        description=None,
-        policy="bundled",
-        runtime=Runtime(),
-        hooks=DEFAULT_HOOKS,
-    )
+    context = OperationContext(hooks=DEFAULT_HOOKS)
+    result = create_table(context, store, "id INT", properties=VECTORS)
     return store, Table(result.snapshot)
 
 

@@ -14,7 +14,6 @@ from tests.support.local_engine import LocalEngine, LocalRewriter, rows_of
 from tests.unit.table.making import create
 from twinlake import Table
 from twinlake.actions import AddFile
-from twinlake.commit.plans import physical_rows
 from twinlake.errors import Code, ConcurrentAppendException, UserError
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.runtime import ENGINE_GROUP, Engine, RewriteRequest, engine_for
@@ -215,4 +214,4 @@ def test_a_rewrite_that_loses_rows_is_not_committed(tmp_path: Path) -> None:
     assert refused.value.code is Code.COMMIT_INVALID
     assert sorted(tmp_path.glob("*.parquet")) == files
     live = list(table.refresh().snapshot.adds())
-    assert [physical_rows(add) for add in live] == [3]
+    assert [add.num_records for add in live] == [3]

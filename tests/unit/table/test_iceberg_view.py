@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import V2, iceberg_rows, opened, remove_files, twin
+from tests.support.iceberg.both_sides import V2, iceberg_rows, opened, remove_files, twin
 from twinlake import Table
 from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.iceberg import Lag
@@ -49,7 +49,7 @@ def test_every_commit_is_converted(tmp_path: Path) -> None:
     "properties",
     [
         pytest.param({}, id="nothing"),
-        pytest.param(V2, id="a promise without sync"),
+        pytest.param(V2, id="a compat feature without sync"),
         pytest.param({**V2, "twinlake.iceberg.sync": "none"}, id="sync switched off"),
     ],
 )
@@ -61,7 +61,7 @@ def test_a_table_that_did_not_ask_pays_nothing(
     assert not (tmp_path / "_iceberg").exists()
     lag = table.iceberg.lag
     assert (lag.iceberg_version, lag.versions) == (None, 2)
-    assert ("promise" in lag.why) is (properties.keys().isdisjoint(V2))
+    assert ("compat feature" in lag.why) is (properties.keys().isdisjoint(V2))
 
 
 def test_the_property_is_known(tmp_path: Path) -> None:
@@ -149,12 +149,12 @@ def test_sync_on_demand_says_what_it_did(tmp_path: Path) -> None:
     assert (done.version, done.rebuilt) == (1, "there was none")
     assert table.iceberg.sync().converted == 0
     table = append(table, tmp_path, [row(2)])
-    assert table.iceberg.lag.why == "it was not asked to keep up"
+    assert table.iceberg.lag.why == "no sync has run for this version"
     assert (table.iceberg.sync().converted, table.iceberg.lag.versions) == (1, 0)
 
 
 def named_files(folder: Path) -> set[str]:
-    """Every data file that a retained snapshot of the Iceberg face names."""
+    """Every data file that a retained snapshot of the Iceberg side names."""
     table = opened(folder)
     return {
         task.file.file_path.removeprefix("file://")
@@ -164,7 +164,7 @@ def named_files(folder: Path) -> set[str]:
 
 
 def rewritten(folder: Path, properties: Mapping[str, object]) -> Table:
-    """A table whose first file was replaced by another, and whose face shows both."""
+    """A table whose first file was replaced by another, and whose Iceberg side shows both."""
     table = append(twin(folder, "id LONG", properties=properties), folder, [row(1)])
     table.iceberg.sync()
     old = list(table.snapshot.adds())

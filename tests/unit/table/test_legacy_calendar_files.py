@@ -17,15 +17,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, NestedField, StructType, TimestamptzType
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import iceberg_rows
+from tests.support.iceberg.both_sides import iceberg_rows
 from tests.support.local_engine import LocalEngine
 from tests.support.log_tables import commit, info
 from tests.unit.cli.running import run
 from tests.unit.table.twin.test_verify_twin import rewrite_avro
-from twinlake import Table
+from twinlake import Table, import_iceberg
 from twinlake.errors import CompatViolation, UserError
-from twinlake.table.importing.import_iceberg import import_iceberg
-from twinlake.table.operations.upgrade import upgrade_uniform
 
 if TYPE_CHECKING:
     from twinlake.actions import AddFile
@@ -192,7 +190,7 @@ flat = pytest.mark.parametrize("kind", FLAT.values(), ids=FLAT)
 @flat
 def test_uniform_writes_it_again(tmp_path: Path, kind: Kind) -> None:
     table, bad = plain(tmp_path, kind)
-    assert upgrade_uniform(table, 2, LocalEngine()).done
+    assert table.upgrade_uniform(2, LocalEngine()).done
     table = table.refresh()
     assert bad.path not in {add.path for add in table.snapshot.adds()}
     assert table.check(BASE, files=True).ok

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import twin
+from tests.support.iceberg.both_sides import twin
 from tests.support.log_tables import commit, info
 from twinlake.actions import AddFile
 from twinlake.errors import Code, CompatViolation

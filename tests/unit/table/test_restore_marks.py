@@ -18,6 +18,7 @@ from twinlake.log import load_snapshot
 from twinlake.protocol import Metadata
 from twinlake.runtime import Runtime
 from twinlake.schema import Struct, parse_ddl, render_schema
+from twinlake.table.operations.context import OperationContext
 from twinlake.table.operations.restore import restore_snapshot, restored_metadata
 
 T = TypeVar("T")
@@ -154,13 +155,8 @@ def test_a_file_appended_meanwhile_stops_the_restore(tmp_path: Path) -> None:
     stale = table.snapshot
     table.commit("WRITE", [data_file("2.parquet")])
     with pytest.raises(ConcurrentAppendException):
-        restore_snapshot(
-            stale,
-            load_snapshot(stale.store, 0),
-            policy="bundled",
-            runtime=Runtime(),
-            hooks=DEFAULT_HOOKS,
-        )
+        context = OperationContext(hooks=DEFAULT_HOOKS)
+        restore_snapshot(context, stale, load_snapshot(stale.store, 0))
 
 
 class Shipping:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.table.making import create, data_file
 from twinlake import Table
-from twinlake.commit.checks.registry import partition_keys
+from twinlake.commit.checks.files import partition_keys
 from twinlake.errors import Code, UserError
 from twinlake.log import CACHE
 from twinlake.protocol import Metadata

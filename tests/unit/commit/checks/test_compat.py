@@ -12,8 +12,9 @@ import pytest
 from tests.support.data_files import write_file
 from tests.unit.commit.making import add, base, change, metadata
 from twinlake import Table
-from twinlake.commit import CHECKS, CommitOptions, Operation, Transaction
-from twinlake.commit.checks.compat import Evidence, Promises, compat_refusal
+from twinlake.commit import CommitOptions, Operation, Transaction
+from twinlake.commit.checks.check import CompatFiles
+from twinlake.commit.checks.compat import CompatChange, compat_refusal
 from twinlake.commit.plans import Mode, TableRules
 from twinlake.compat import COMPATS, VERSION_TAG
 from twinlake.errors import CompatViolation, ConflictError
@@ -50,7 +51,7 @@ def with_flags(*keys: str) -> Metadata:
     return metadata(dict.fromkeys(keys, "true"))
 
 
-PROMISES: list[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, str, str]]] = [
+COMPAT_CHANGES: list[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, str, str]]] = [
     ("none", (), (), ("", "", "")),
     ("made", (), (V2,), ("icebergCompatV2", "", "")),
     ("kept", (V2,), (V2,), ("", "icebergCompatV2", "")),
@@ -65,22 +66,24 @@ PROMISES: list[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, str, str]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"), [row[1:] for row in PROMISES], ids=[row[0] for row in PROMISES]
+    ("before", "after", "expected"),
+    [row[1:] for row in COMPAT_CHANGES],
+    ids=[row[0] for row in COMPAT_CHANGES],
 )
-def test_what_happens_to_promises(
+def test_what_happens_to_compat_features(
     before: tuple[str, ...], after: tuple[str, ...], expected: tuple[str, str, str]
 ) -> None:
-    found = Promises.of(change(with_flags(*after), on=base(meta=with_flags(*before))))
+    found = CompatChange.of(change(with_flags(*after), on=base(meta=with_flags(*before))))
     names = [
-        ",".join(c.feature for c in part) for part in (found.made, found.kept, found.taken_back)
+        ",".join(c.feature for c in part) for part in (found.enabled, found.kept, found.disabled)
     ]
     assert tuple(names) == expected
     assert bool(found) == any(expected)
 
 
-def test_first_version_makes_its_promises() -> None:
+def test_first_version_enables_its_features() -> None:
     new = replace(base(meta=Metadata()), version=-1)
-    assert [c.feature for c in Promises.of(change(with_flags(V2), on=new)).made] == [
+    assert [c.feature for c in CompatChange.of(change(with_flags(V2), on=new)).enabled] == [
         "icebergCompatV2"
     ]
 
@@ -88,12 +91,12 @@ def test_first_version_makes_its_promises() -> None:
 def test_table_in_the_place_of_another_makes_them_anew() -> None:
     on = base(meta=with_flags(V2))
     draft = change(with_flags(V2), on=on, operation="REPLACE TABLE")
-    assert [c.feature for c in Promises.of(draft).made] == ["icebergCompatV2"]
+    assert [c.feature for c in CompatChange.of(draft).enabled] == ["icebergCompatV2"]
 
 
-def test_tables_without_promises_have_nothing_to_answer_for() -> None:
+def test_tables_without_compat_features_have_no_rules() -> None:
     draft = change(add("f", rows=None), metadata(), Protocol(1, 2))
-    assert compat_refusal(draft, Evidence(adds=(add("f", rows=None),), vectors=9)) is None
+    assert compat_refusal(draft, CompatFiles(adds=(add("f", rows=None),), vectors=9)) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_rows_leave_without_vectors_where_these_are_forbidden(key: str, mode: Mo
 # What is read
 
 
-def promising(folder: Path, key: str = W1, **more: str) -> Table:
+def compat_table(folder: Path, key: str = W1, **more: str) -> Table:
     return Table.create(folder, "id INT, name STRING", (), {key: True, **more}, durable=False)
 
 
@@ -134,7 +137,7 @@ def committed(
 
 
 def test_footers_of_strange_files_are_read(tmp_path: Path) -> None:
-    table = promising(tmp_path)
+    table = compat_table(tmp_path)
     one, other = (write_file(table, tmp_path, ROWS) for _ in range(2))
     table, seen = committed(table, one)
     assert seen == [one.path]
@@ -142,7 +145,7 @@ def test_footers_of_strange_files_are_read(tmp_path: Path) -> None:
 
 
 def test_files_of_the_table_are_not_read_again(tmp_path: Path) -> None:
-    table = promising(tmp_path)
+    table = compat_table(tmp_path)
     old = write_file(table, tmp_path, ROWS)
     table, _ = committed(table, old)
     tagged = msgspec.structs.replace(old, data_change=False, tags={VERSION_TAG: "2"})
@@ -151,13 +154,13 @@ def test_files_of_the_table_are_not_read_again(tmp_path: Path) -> None:
     assert [a.tags for a in table.snapshot.adds()] == [{VERSION_TAG: "2"}]
 
 
-def test_table_without_promise_reads_nothing(tmp_path: Path) -> None:
+def test_table_without_compat_feature_reads_nothing(tmp_path: Path) -> None:
     table = Table.create(tmp_path, "id INT, name STRING", durable=False)
     nowhere = msgspec.structs.replace(write_file(table, tmp_path, ROWS), path="nowhere")
     assert committed(table, nowhere)[1] == []
 
 
-def test_a_promise_looks_at_every_live_file_once(tmp_path: Path) -> None:
+def test_enabling_reads_every_live_file_once(tmp_path: Path) -> None:
     table = Table.create(tmp_path, "id INT, name STRING", (), {MODE: "name"}, durable=False)
     files = [write_file(table, tmp_path, ROWS) for _ in range(3)]
     table, _ = committed(table, *files)
@@ -169,14 +172,14 @@ def test_a_promise_looks_at_every_live_file_once(tmp_path: Path) -> None:
 
 
 def test_files_are_not_read_again_after_a_lost_version(tmp_path: Path) -> None:
-    table = promising(tmp_path)
+    table = compat_table(tmp_path)
     mine, theirs = (write_file(table, tmp_path, ROWS) for _ in range(2))
     committed(table, theirs)
     after, seen = committed(table, mine)
     assert (after.version, seen) == (2, [mine.path])
 
 
-def test_stale_promise_meets_a_removal(tmp_path: Path) -> None:
+def test_stale_enabling_meets_a_removal(tmp_path: Path) -> None:
     table = Table.create(tmp_path, "id INT, name STRING", (), {MODE: "name"}, durable=False)
     file = write_file(table, tmp_path, ROWS)
     table, _ = committed(table, file)
@@ -191,7 +194,7 @@ def test_stale_promise_meets_a_removal(tmp_path: Path) -> None:
 
 def test_new_violations_only(tmp_path: Path) -> None:
     """A table that broke a rule before takes everything that breaks none anew."""
-    table = promising(tmp_path)
+    table = compat_table(tmp_path)
     broken = table.metadata.with_configuration({"delta.enableChangeDataFeed": "true"})
     options = CommitOptions(checks=())
     Transaction(table.snapshot, Operation(name="OTHER"), options=options).add(broken).commit()
@@ -210,7 +213,7 @@ def test_new_violations_only(tmp_path: Path) -> None:
 
 def test_profile_of_the_table_counts(tmp_path: Path) -> None:
     strict, lenient = (
-        promising(tmp_path / name, **{"twinlake.compat.profile": name})
+        compat_table(tmp_path / name, **{"twinlake.compat.profile": name})
         for name in ("spec", "kernel")
     )
     with pytest.raises(CompatViolation):
@@ -218,8 +221,8 @@ def test_profile_of_the_table_counts(tmp_path: Path) -> None:
     assert lenient.add_feature("typeWidening-preview").version == 1
 
 
-def test_the_kernel_makes_and_ends_promises_with_the_table(tmp_path: Path) -> None:
-    table = promising(tmp_path, **{"twinlake.compat.profile": "kernel"})
+def test_the_kernel_enables_and_disables_only_new_tables(tmp_path: Path) -> None:
+    table = compat_table(tmp_path, **{"twinlake.compat.profile": "kernel"})
     with pytest.raises(CompatViolation) as caught:
         table.set_properties({W1: False})
     assert {v["rule"] for v in caught.value.report["violations"]} == {"IWC1-19"}
@@ -228,7 +231,7 @@ def test_the_kernel_makes_and_ends_promises_with_the_table(tmp_path: Path) -> No
 
 
 def test_report_names_table_operation_and_rule(tmp_path: Path) -> None:
-    table = promising(tmp_path)
+    table = compat_table(tmp_path)
     with pytest.raises(CompatViolation) as caught:
         table.add_column("b TINYINT")
     error = caught.value
@@ -241,11 +244,11 @@ def test_report_names_table_operation_and_rule(tmp_path: Path) -> None:
 
 
 def test_rehearsal_commits_nothing(tmp_path: Path) -> None:
-    table = promising(tmp_path)
+    table = compat_table(tmp_path)
     file: AddFile = write_file(table, tmp_path, ROWS)
     bare = msgspec.structs.replace(file, stats=None)
     transaction = Transaction(table.snapshot, Operation(name="WRITE")).add(bare)
     with pytest.raises(CompatViolation):
-        transaction.rehearse(CHECKS)
-    Transaction(table.snapshot, Operation(name="WRITE")).add(file).rehearse(CHECKS)
+        transaction.check_compat()
+    Transaction(table.snapshot, Operation(name="WRITE")).add(file).check_compat()
     assert table.refresh().version == 0

@@ -11,13 +11,11 @@ from twinlake.commit.plans import (
     Written,
     ambiguous_rows,
     check_clauses,
-    first_clause,
-    match_counts,
     plan_merge,
     refuse_ambiguous,
     touched,
 )
-from twinlake.commit.readset import ReadSet
+from twinlake.commit.read_set import ReadSet
 from twinlake.errors import UserError
 
 UPDATE = MergeClause(When.MATCHED, Then.UPDATE)
@@ -37,22 +35,6 @@ def file(path: str, rows: int) -> AddFile:
         data_change=True,
         stats=f'{{"numRecords":{rows}}}',
     )
-
-
-@pytest.mark.parametrize(
-    ("clauses", "when", "holds", "index"),
-    [
-        pytest.param([UPDATE_IF, DELETE], When.MATCHED, [True, False], 0, id="first-wins"),
-        pytest.param([UPDATE_IF, DELETE], When.MATCHED, [None, None], 1, id="null-is-not-true"),
-        pytest.param([UPDATE_IF, DELETE_IF], When.MATCHED, [False, None], None, id="none-holds"),
-        pytest.param([UPDATE, INSERT], When.NOT_MATCHED, [True, True], 1, id="of-its-kind"),
-        pytest.param([UPDATE], When.NOT_MATCHED_BY_SOURCE, [True], None, id="no-such-kind"),
-    ],
-)
-def test_first_clause(
-    clauses: list[MergeClause], when: When, holds: list[bool | None], index: int | None
-) -> None:
-    assert first_clause(clauses, when, holds) == index
 
 
 @pytest.mark.parametrize(
@@ -82,23 +64,6 @@ def test_clauses_that_cannot_be_used(clauses: list[MergeClause], delta_class: st
 
 def test_clauses_that_can_be_used() -> None:
     check_clauses([UPDATE_IF, DELETE, INSERT, SOURCE_DELETE])
-
-
-@pytest.mark.parametrize(
-    ("clauses", "holds", "counts"),
-    [
-        pytest.param([UPDATE_IF], [True], True, id="taken"),
-        pytest.param([UPDATE_IF], [False], True, id="not-taken"),
-        pytest.param([UPDATE_IF], [None], False, id="unknown"),
-        pytest.param([UPDATE_IF, DELETE_IF], [None, False], False, id="unknown-or-false"),
-        pytest.param([UPDATE_IF, DELETE_IF], [None, True], True, id="unknown-or-true"),
-        pytest.param([UPDATE_IF, DELETE], [None, None], True, id="unconditional"),
-        pytest.param([UPDATE_IF, INSERT], [None, None], True, id="with-insert"),
-        pytest.param([UPDATE_IF, SOURCE_DELETE], [None, None], True, id="with-by-source"),
-    ],
-)
-def test_match_counts(clauses: list[MergeClause], holds: list[bool | None], counts: bool) -> None:
-    assert match_counts(clauses, holds) is counts
 
 
 @pytest.mark.parametrize(

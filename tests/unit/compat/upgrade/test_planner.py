@@ -10,9 +10,9 @@ import pytest
 
 from twinlake.compat import (
     COMPATS,
-    FileFacts,
+    FileSummary,
     Goal,
-    HistoryFacts,
+    HistoryTruncation,
     Plan,
     Profile,
     State,
@@ -22,11 +22,10 @@ from twinlake.compat import (
     Violation,
     plan_upgrade,
 )
-from twinlake.compat.upgrade.physical_names import id_misfits, renaming
-from twinlake.compat.upgrade.step_metadata import converted, promised, stripped, switched
+from twinlake.compat.column_mapping import mapped_by_id, mapped_by_name
+from twinlake.compat.upgrade.physical_names import id_mismatches, renaming
+from twinlake.compat.upgrade.step_metadata import converted, stripped, switched, with_compat_enabled
 from twinlake.compat.upgrade.target_metadata import (
-    mapped_by_id,
-    mapped_by_name,
     narrow_columns,
     with_integers,
     with_wider_types,
@@ -35,7 +34,9 @@ from twinlake.protocol import Metadata, Protocol
 from twinlake.schema import (
     ParquetNode,
     Repetition,
+    Struct,
     field_id,
+    map_fields,
     nested_ids,
     parse_ddl,
     physical_name,
@@ -88,12 +89,12 @@ def blocked(plan: Plan) -> set[str]:
 
 def test_plain_table_takes_two_steps() -> None:
     plan = plan_upgrade(state(), goal(), version=4)
-    assert kinds(plan) == ["convert", "promise"]
+    assert kinds(plan) == ["convert", "enable"]
     assert not plan.refused
     assert not plan.done
-    convert, promise = plan.steps
+    convert, enable = plan.steps
     assert {"IWC1-05", "IWC1-06", "ICV2-13"} <= set(convert.why)
-    assert {"IWC1-03"} <= set(promise.why)
+    assert {"IWC1-03"} <= set(enable.why)
     assert convert.cost.is_metadata_only
     assert plan.version == 4
 
@@ -101,7 +102,7 @@ def test_plain_table_takes_two_steps() -> None:
 def test_switches_come_first_and_the_flag_last() -> None:
     table = state("id INT, b TINYINT", {**VECTORS, **FEED, "delta.enableRowTracking": "true"})
     plan = plan_upgrade(table, goal())
-    assert kinds(plan) == ["switch", "convert", "drop_feature:deletionVectors", "promise"]
+    assert kinds(plan) == ["switch", "convert", "drop_feature:deletionVectors", "enable"]
     assert {"IWC1-12", "IWC1-16", "ICV2-05"} <= set(plan.steps[0].why)
     assert "IWC1-07" in plan.steps[1].why
     assert "IWC1-10" in plan.steps[2].why
@@ -110,7 +111,7 @@ def test_switches_come_first_and_the_flag_last() -> None:
 
 def test_every_broken_rule_is_mended_by_a_step() -> None:
     table = state("id INT, b TINYINT, a ARRAY<SMALLINT>", {**VECTORS, **FEED})
-    files = FileFacts(files=3, size=30, vectors=1, vectors_size=10, unfit=3, unfit_size=30)
+    files = FileSummary(files=3, size=30, vectors=1, vectors_size=10, unfit=3, unfit_size=30)
     plan = plan_upgrade(table, goal(), files=files)
     mended = {rule for step in plan.steps for rule in step.why}
     assert {violation.rule for violation in plan.report.violations} == mended
@@ -133,7 +134,7 @@ def test_shared_leaves_features_and_types_alone() -> None:
 
 def test_finished_table_needs_no_step() -> None:
     for asked in (goal(), goal(**SHARED), goal("icebergCompatV2"), goal("icebergCompatV1")):
-        made = promised(converted(switched(state().metadata, asked), asked), asked)
+        made = with_compat_enabled(converted(switched(state().metadata, asked), asked), asked)
         protocol = Protocol(1, 2).upgraded_for(made, policy="minimal")
         plan = plan_upgrade(State(metadata=stripped(made), protocol=protocol), asked)
         assert plan.steps == (), asked
@@ -156,7 +157,7 @@ def test_third_version_turns_row_tracking_on_at_last(target: str) -> None:
     asked = goal(target)
     table = state("id INT, b TINYINT", VECTORS)
     plan = plan_upgrade(table, asked)
-    assert kinds(plan) == ["convert", "promise"]
+    assert kinds(plan) == ["convert", "enable"]
     assert not plan.refused
     assert "row ids" in " ".join(plan.steps[-1].notes)
     # Deletion vectors are allowed and stay.
@@ -168,7 +169,7 @@ def test_third_version_turns_row_tracking_on_at_last(target: str) -> None:
 
 def test_dropping_vectors_truncates_history_under_the_specification() -> None:
     table = state(properties=VECTORS)
-    history = {"deletionVectors": HistoryFacts(versions=7, retention_ms=DAY, until_ms=5 * DAY)}
+    history = {"deletionVectors": HistoryTruncation(versions=7, retention_ms=DAY, until_ms=5 * DAY)}
     plan = plan_upgrade(table, goal(), history=history, now_ms=DAY)
     drop = next(step for step in plan.steps if step.kind is StepKind.DROP_FEATURE)
     assert drop.truncates
@@ -202,7 +203,7 @@ def test_first_version_is_without_vectors_before_anything_else() -> None:
 
 
 def test_history_that_is_kept_stops_the_plan() -> None:
-    history = {"deletionVectors": HistoryFacts(kept="nobody may delete it")}
+    history = {"deletionVectors": HistoryTruncation(kept="nobody may delete it")}
     plan = plan_upgrade(state(properties=VECTORS), goal(), history=history)
     assert plan.refused
     assert "nobody may delete it" in plan.obstacles[0]
@@ -229,7 +230,7 @@ def test_what_no_step_can_mend_refuses(table: State, rule: str) -> None:
     assert rule in blocked(plan)
     text = str(plan)
     assert rule in text
-    assert "There is no way" in text
+    assert "Cannot upgrade" in text
     # The whole report is told, not only what blocks.
     assert {"IWC1-05"} <= {violation.rule for violation in plan.report.violations}
     assert plan.to_dict()["refused"] is True
@@ -237,7 +238,7 @@ def test_what_no_step_can_mend_refuses(table: State, rule: str) -> None:
 
 def test_third_version_cannot_be_taken_back() -> None:
     asked = goal("icebergCompatV3")
-    made = promised(converted(state().metadata, asked), asked)
+    made = with_compat_enabled(converted(state().metadata, asked), asked)
     protocol = Protocol(1, 2).upgraded_for(made, policy="minimal")
     plan = plan_upgrade(State(metadata=stripped(made), protocol=protocol), goal())
     assert "ICV3-20" in blocked(plan)
@@ -254,8 +255,6 @@ FIELD_RULES: list[tuple[str, dict[str, object], str]] = [
 def test_rules_for_writers_go_only_if_given_up(
     name: str, keys: dict[str, object], rule: str
 ) -> None:
-    from twinlake.schema import Struct, map_fields
-
     plain = parse_ddl("id INT, s STRUCT<x: INT>")
     schema = map_fields(plain, lambda path, f: f.with_metadata(**keys) if path == ("s", "x") else f)
     assert isinstance(schema, Struct)
@@ -268,7 +267,18 @@ def test_rules_for_writers_go_only_if_given_up(
     plan = plan_upgrade(table, goal(give_up=frozenset({name})))
     assert not plan.refused
     assert rule in plan.steps[0].why
-    assert "no longer asked" in " ".join(plan.steps[0].notes)
+    assert "no longer enforce" in " ".join(plan.steps[0].notes)
+
+
+def test_nothing_is_advised_to_be_given_up_for_a_rule_about_types() -> None:
+    change = {"toType": "double", "fromType": "integer"}
+    plain = parse_ddl("d DOUBLE")
+    field = plain.fields[0].with_metadata(**{"delta.typeChanges": [change]})
+    widened = metadata("d DOUBLE", delta__enableTypeWidening="true").with_schema(Struct((field,)))
+    table = State(metadata=widened, protocol=Protocol(1, 2).upgraded_for(widened))
+    plan = plan_upgrade(table, goal(in_place=True))
+    assert "ICV2-15" in blocked(plan)
+    assert plan.advice == ""
 
 
 def test_constraints_go_if_given_up() -> None:
@@ -282,7 +292,7 @@ def test_constraints_go_if_given_up() -> None:
 
 
 def test_cost_is_all_files_where_names_change() -> None:
-    files = FileFacts(files=5, size=50, unfit=5, unfit_size=50)
+    files = FileSummary(files=5, size=50, unfit=5, unfit_size=50)
     plan = plan_upgrade(state(), goal(), files=files)
     assert (plan.steps[0].cost.files, plan.steps[0].cost.size) == (5, 50)
     assert plan.files == 5
@@ -290,7 +300,7 @@ def test_cost_is_all_files_where_names_change() -> None:
 
 def test_cost_is_the_unfit_files_where_they_do_not() -> None:
     asked = goal("icebergCompatV2")
-    made = promised(converted(state().metadata, asked), asked)
+    made = with_compat_enabled(converted(state().metadata, asked), asked)
     protocol = Protocol(1, 2).upgraded_for(made, policy="minimal")
     example = Violation(
         rule="ICV2-14",
@@ -301,7 +311,7 @@ def test_cost_is_the_unfit_files_where_they_do_not() -> None:
         message="f has no ids",
         fix="",
     )
-    files = FileFacts(
+    files = FileSummary(
         files=5, size=50, unfit=2, unfit_size=20, broken={"ICV2-14": 2}, examples=(example,)
     )
     plan = plan_upgrade(State(metadata=stripped(made), protocol=protocol), asked, files=files)
@@ -312,7 +322,7 @@ def test_cost_is_the_unfit_files_where_they_do_not() -> None:
 
 
 def test_in_place_lists_files_again_and_warns() -> None:
-    files = FileFacts(files=5, size=50, vectors=1, vectors_size=10, unfit=1, unfit_size=10)
+    files = FileSummary(files=5, size=50, vectors=1, vectors_size=10, unfit=1, unfit_size=10)
     plan = plan_upgrade(state(properties=VECTORS), goal(in_place=True), files=files)
     assert kinds(plan)[:3] == ["switch", "purge", "convert"]
     purge, convert = plan.steps[1:3]
@@ -322,7 +332,7 @@ def test_in_place_lists_files_again_and_warns() -> None:
 
 
 def test_in_place_is_refused_where_files_do_not_fit() -> None:
-    files = FileFacts(files=5, size=50, misfits=("a.parquet cannot stay",))
+    files = FileSummary(files=5, size=50, rewrite_reasons=("a.parquet cannot stay",))
     plan = plan_upgrade(state(), goal(in_place=True), files=files)
     assert plan.refused
     assert "a.parquet" in str(plan)
@@ -408,7 +418,7 @@ def group(name: str, number: int | None, *children: ParquetNode, **more: Any) ->
 )
 def test_footers_must_tell_columns_by_id(columns: tuple[ParquetNode, ...], wrong: str) -> None:
     before = mapped_by_name(metadata("id INT"), nested=True)
-    found = list(id_misfits(group("root", None, *columns), before, mapped_by_id(before)))
+    found = list(id_mismatches(group("root", None, *columns), before, mapped_by_id(before)))
     assert bool(found) is bool(wrong)
     assert wrong in "".join(found)
 
@@ -418,7 +428,7 @@ def test_elements_must_have_ids_too(element: int | None) -> None:
     before = mapped_by_name(metadata("a ARRAY<INT>"), nested=True)
     wrapper = group("list", None, leaf("element", element), repetition=Repetition.REPEATED)
     root = group("root", None, group("a", 1, wrapper, annotation="LIST"))
-    found = list(id_misfits(root, before, mapped_by_id(before)))
+    found = list(id_mismatches(root, before, mapped_by_id(before)))
     assert bool(found) is (element != 2)
 
 
@@ -427,10 +437,10 @@ def test_elements_must_have_ids_too(element: int | None) -> None:
 
 def test_plans_render_in_every_form() -> None:
     table = state("id INT, b TINYINT", {**VECTORS, **FEED})
-    files = FileFacts(files=1, size=2048, unfit=1, unfit_size=2048)
+    files = FileSummary(files=1, size=2048, unfit=1, unfit_size=2048)
     plan = plan_upgrade(table, goal(), files=files)
     text = str(plan)
-    assert " 1. Switch off deletion vectors and the change data feed" in text
+    assert " 1. Disable deletion vectors and the change data feed" in text
     assert "rewrites 1 file (2.0 KiB)" in text
     data = plan.to_dict()
     assert json.loads(json.dumps(data)) == data

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from tests.support.data_files import write_file
-from tests.support.iceberg_faces import V2, as_text, iceberg_rows, twin
-from twinlake.commit.readset import partition_matches
+from tests.support.iceberg.both_sides import V2, as_text, iceberg_rows, twin
+from twinlake.commit.read_set import partition_matches
 from twinlake.errors import Code, UserError
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.derive.assumed_zone import AssumedZones
 from twinlake.iceberg.derive.table_layout import layout_of
 from twinlake.schema import physical_name
 from twinlake.schema.predicates import parse_predicate
-from twinlake.table.twin.file_rows import FileRows
+from twinlake.table.twin.data_file_reader import DataFileReader
 from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_every_reader_takes_the_zone_that_the_table_names(tmp_path: Path) -> Non
     adds = list(snapshot.adds())
     matches = partition_matches(parse_predicate(where, table.schema), adds, table.metadata)
     assert sorted(matches) == [False, True, True]
-    reader = FileRows(snapshot.store, table.metadata)
+    reader = DataFileReader(snapshot.store, table.metadata)
     ours = as_text(row for add in adds for row in reader.rows(add))
     assert ours == as_text({"id": at, "p": value} for at, value in enumerate(expected))
     assert as_text(iceberg_rows(tmp_path)) == ours

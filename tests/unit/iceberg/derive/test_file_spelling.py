@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import iceberg_rows, now_ms, twin
+from tests.support.iceberg.both_sides import iceberg_rows, now_ms, twin
 from tests.support.log_tables import commit, info
 from twinlake.errors import CompatViolation
 from twinlake.iceberg import sync_table
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.report import DifferenceKind
 from twinlake.table.twin.version_check import VersionCheck
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_a_file_that_is_listed_in_two_spellings_is_not_published(tmp_path: Path)
     assert other in caught.value.why
     # Should another writer of the metadata publish it nevertheless, the comparison finds it.
     found = next(iter(VersionCheck(table.snapshot, None, f"file://{tmp_path}").findings()))
-    assert (found.what, found.delta) == (Difference.FILE_TWICE, f"{again.path} and {other}")
+    assert (found.what, found.delta) == (DifferenceKind.FILE_TWICE, f"{again.path} and {other}")
 
 
 def test_files_in_another_spelling_are_located_as_usual(tmp_path: Path) -> None:

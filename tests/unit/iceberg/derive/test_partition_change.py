@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import V2, V3, hide, opened, twin
+from tests.support.iceberg.both_sides import V2, V3, hide, opened, twin
 from tests.support.log_tables import vector
 from twinlake.actions import AddFile, Metadata
 from twinlake.iceberg import sync_table
@@ -108,12 +108,15 @@ def test_vectors_move_with_their_files() -> None:
 
 def listed(folder: Path) -> list[Any]:
     """What each snapshot is, and the partitions of the files and vectors that it lists."""
-    face = opened(folder)
+    iceberg_table = opened(folder)
     found = []
-    for snapshot in face.metadata.snapshots:
+    for snapshot in iceberg_table.metadata.snapshots:
         assert snapshot.summary is not None
         # Not by PyIceberg, which reads the doubles of manifests through 32 bits.
-        paths = [one.manifest_path.removeprefix("file://") for one in snapshot.manifests(face.io)]
+        paths = [
+            one.manifest_path.removeprefix("file://")
+            for one in snapshot.manifests(iceberg_table.io)
+        ]
         entries = [
             (entry["data_file"]["content"], entry["data_file"]["partition"]["p"])
             for path in paths
@@ -137,19 +140,19 @@ def went_on_and_made_anew(table: Table, folder: Path) -> list[Any]:
     return went_on
 
 
-@pytest.mark.parametrize("promise", [V2, V3], ids=["v2", "v3"])
+@pytest.mark.parametrize("compat", [V2, V3], ids=["v2", "v3"])
 def test_a_widened_column_has_the_values_of_its_texts(
-    tmp_path: Path, promise: dict[str, str]
+    tmp_path: Path, compat: dict[str, str]
 ) -> None:
     table = twin(
         tmp_path,
         "id INT, p FLOAT",
         "p",
-        properties={**promise, "delta.enableTypeWidening": "true"},
+        properties={**compat, "delta.enableTypeWidening": "true"},
     )
     files = [[{"id": at, "p": value} for at in range(2)] for value in (0.1, 0.5)]
     table = append(table, tmp_path, *files)
-    if promise is V3:
+    if compat is V3:
         table = hide(table, tmp_path, {file.path: [0] for file in table.snapshot.adds()})
     sync_table(table.snapshot)
     assert listed(tmp_path)[0] == ("append", [(0, 0.10000000149011612), (0, 0.5)])
@@ -159,7 +162,7 @@ def test_a_widened_column_has_the_values_of_its_texts(
     *_, (operation, entries) = went_on_and_made_anew(table, tmp_path)
 
     assert operation == "replace"
-    vectors = [(1, 0.1), (1, 0.5)] if promise is V3 else []
+    vectors = [(1, 0.1), (1, 0.5)] if compat is V3 else []
     assert entries == [(0, 0.1), (0, 0.5), *vectors]
 
 

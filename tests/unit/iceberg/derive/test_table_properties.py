@@ -1,4 +1,4 @@
-"""The properties of the face, and what a table cannot make it say or delete."""
+"""The properties of the Iceberg side, and what a table cannot make it say or delete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, V3, agree, opened, twin
+from tests.support.iceberg.both_sides import V2, V3, agree, opened, twin
 from tests.support.log_tables import commit
 from twinlake.errors import UserError
 from twinlake.iceberg import sync_table
@@ -175,7 +175,7 @@ def test_no_property_deletes_data(tmp_path: Path) -> None:
     ],
 )
 def test_only_files_of_the_face_are_deleted(tmp_path: Path, name: str) -> None:
-    """A face that lies, as one of an earlier release or of somebody else may."""
+    """Metadata that lies, as that of an earlier release or of somebody else may."""
     table = append(twin(tmp_path, "id INT"), tmp_path, [{"id": 1}])
     sync_table(table.snapshot)
     files = MetadataFiles(table.snapshot.store)
@@ -192,9 +192,9 @@ def test_only_files_of_the_face_are_deleted(tmp_path: Path, name: str) -> None:
             own = f"{self.folder}/m-1-abc.avro"
             return with_properties(found.metadata, {LEFTOVERS: f"{said}\n{own}"})
 
-    face = files.load(table.version)
-    assert face is not None
-    expired = face.metadata.without_first(1)
+    state = files.load(table.version)
+    assert state is not None
+    expired = state.metadata.without_first(1)
     entry = MetadataLogEntry(timestamp_ms=0, metadata_file=name.format(location=files.location))
     logged = msgspec.structs.replace(expired, metadata_log=(entry,))
     clean_up(logged, [entry], Watching(table.snapshot.store))
@@ -206,10 +206,10 @@ def test_only_files_of_the_face_are_deleted(tmp_path: Path, name: str) -> None:
 def test_a_log_of_rubbish_length_has_the_usual_one(tmp_path: Path, wish: str) -> None:
     table = twin(tmp_path, "id INT")
     sync_table(table.snapshot)
-    face = MetadataFiles(table.snapshot.store).load(0)
-    assert face is not None
+    state = MetadataFiles(table.snapshot.store).load(0)
+    assert state is not None
     entries = tuple(MetadataLogEntry(timestamp_ms=at, metadata_file=f"{at}") for at in range(120))
-    before = with_properties(face.metadata, {FEW: wish})
+    before = with_properties(state.metadata, {FEW: wish})
     long = msgspec.structs.replace(before, metadata_log=entries)
     logged, fallen = with_log(before, long, "last")
 

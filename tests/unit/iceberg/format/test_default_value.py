@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V3, agree, opened, twin
+from tests.support.iceberg.both_sides import V3, agree, opened, twin
 from twinlake.errors import CompatViolation
 from twinlake.iceberg.format.default_value import write_default
 from twinlake.iceberg.format.schema import iceberg_schema

@@ -10,7 +10,7 @@ import msgspec
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import agree, iceberg_rows, opened
+from tests.support.iceberg.both_sides import agree, iceberg_rows, opened
 from tests.support.log_tables import commit
 from twinlake.iceberg.format.name_mapping import name_mapping
 from twinlake.schema import (
@@ -107,15 +107,15 @@ def test_files_from_before_the_ids_are_read_by_the_names_they_have(tmp_path: Pat
     table = Table.create(tmp_path, "id INT, a STRING", durable=False)
     table = append(table, tmp_path, [{"id": 1, "a": "old"}])
     table = table.set_properties({"delta.columnMapping.mode": "name"})
-    promise = {**table.metadata.configuration, "delta.enableIcebergCompatV2": "true"}
-    promised = replace(table.metadata, configuration=promise)
+    compat = {**table.metadata.configuration, "delta.enableIcebergCompatV2": "true"}
+    enabled = replace(table.metadata, configuration=compat)
     model = Table.create(
         tmp_path / "model",
         "id INT",
         properties={"delta.columnMapping.mode": "name", "delta.enableIcebergCompatV2": "true"},
         durable=False,
     )
-    commit(table.snapshot.store, table.version + 1, model.protocol, promised)
+    commit(table.snapshot.store, table.version + 1, model.protocol, enabled)
     table = table.refresh().rename_column("a", "b").add_column("a INT")
     table = append(table, tmp_path, [{"id": 2, "a": 5, "b": "new"}])
 

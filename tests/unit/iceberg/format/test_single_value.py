@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyiceberg import types as theirs
 from pyiceberg.conversions import from_bytes, to_bytes
 
-from twinlake.iceberg.format.single_value import encode_bound, encode_value, plain_value
+from twinlake.iceberg.format.single_value import bound_encoder, encode_value, plain_value
 from twinlake.schema import (
     BINARY,
     BOOLEAN,
@@ -51,6 +51,11 @@ VALUES: list[tuple[DataType, theirs.PrimitiveType, Any]] = [
     (Decimal(38, 0), theirs.DecimalType(38, 0), Number("9" * 38)),
     (Decimal(5, 5), theirs.DecimalType(5, 5), Number("0.00000")),
 ]
+
+
+def encode_bound(value: Any, kind: DataType, *, upper: bool) -> bytes | None:
+    encode = bound_encoder(kind)
+    return None if encode is None else encode(value, upper)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, agree, opened
+from tests.support.iceberg.both_sides import V2, agree, opened
 from tests.support.log_tables import commit
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.format.sort_order import UNSORTED, sort_order

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, V3, iceberg_rows, opened, twin
-from twinlake.iceberg.format.raw_entries import NO_ENTRIES, RawEntries
+from tests.support.iceberg.both_sides import V2, V3, iceberg_rows, opened, twin
 from twinlake.iceberg.format.table_metadata import decode_metadata, encode_metadata
+from twinlake.iceberg.format.unparsed_list import NO_ENTRIES, RawEntries
 from twinlake.table import Table
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_objects_come_out_as_they_went_in(
 ) -> None:
     stretch = msgspec.json.encode(old)[1:-1]
     texts = RawEntries.within(around + stretch + around, len(around), len(around) + len(stretch))
-    with patch("twinlake.iceberg.format.raw_entries._SHORT", short):
+    with patch("twinlake.iceberg.format.unparsed_list._SHORT", short):
         for one in new:
             texts = texts.followed_by(msgspec.json.encode(one))
     objects = [*old, *new]

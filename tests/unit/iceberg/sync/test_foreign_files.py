@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import V2, V3, hide, iceberg_rows, now_ms, remove_files, twin
+from tests.support.iceberg.both_sides import V2, V3, hide, iceberg_rows, now_ms, remove_files, twin
 from tests.support.log_tables import commit, info
 from twinlake import Table
 from twinlake.errors import CompatViolation
@@ -105,7 +105,7 @@ def stopped(table: Table, at: int) -> CompatViolation:
     return caught.value
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["carried on", "first conversion"])
+@pytest.mark.parametrize("first", [False, True], ids=["continued", "first conversion"])
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
@@ -219,7 +219,7 @@ def lose_data(table: Table, folder: Path) -> None:
         (folder / add.path).unlink()
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["carried on", "first conversion"])
+@pytest.mark.parametrize("first", [False, True], ids=["continued", "first conversion"])
 def test_files_of_own_commits_are_not_read(tmp_path: Path, first: bool) -> None:
     table = twin(tmp_path, SCHEMA)
     if not first:

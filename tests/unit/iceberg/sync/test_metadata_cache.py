@@ -1,4 +1,4 @@
-"""What a process knows of the face it made last: used where it still holds, and only there."""
+"""What a process knows of the metadata it wrote last: used where it still holds, and only there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from unittest.mock import patch
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, V3, agree, opened, remove_files, twin
+from tests.support.iceberg.both_sides import V2, V3, agree, opened, remove_files, twin
 from twinlake.errors import Code, StorageError
-from twinlake.iceberg import Check, sync_table
+from twinlake.iceberg import IntegrityCheck, sync_table
 from twinlake.iceberg.format.table_metadata import TableMetadata
 from twinlake.iceberg.sync import cleanup as cleaning
 from twinlake.iceberg.sync import metadata_cache as resting
@@ -26,6 +26,8 @@ from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import CACHE, load_snapshot, write_checkpoint
 from twinlake.storage import LocalStore
 from twinlake.table import Table
+
+pytestmark = pytest.mark.slow
 
 WITH_COMMIT = {"twinlake.iceberg.sync": "commit"}
 FACE = "_iceberg/metadata"
@@ -44,12 +46,12 @@ def made(
 
 
 def whole(table: Table, folder: Path) -> None:
-    """Both faces hold the same rows, and nothing is left to repair."""
+    """Both sides hold the same rows, and nothing is left to repair."""
     assert not agree(table, folder).rebuilt
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The keys of the face that are read from now on."""
+    """The keys of the Iceberg metadata that are read from now on."""
     seen: list[str] = []
 
     def spy(name: str) -> None:
@@ -80,9 +82,9 @@ def test_what_was_just_written_is_not_read_again(
     whole(table, tmp_path)
 
 
-@pytest.mark.parametrize("check", Check)
+@pytest.mark.parametrize("check", IntegrityCheck)
 def test_whoever_syncs_by_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Check
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: IntegrityCheck
 ) -> None:
     table = made(tmp_path, properties=V2, asks={})
     sync_table(table.snapshot)
@@ -91,8 +93,8 @@ def test_whoever_syncs_by_hand(
         with monkeypatch.context() as patched:
             seen = reads(patched)
             sync_table(table.snapshot, check=check)
-            # The first one finds a face of which nothing is known.
-            assert (seen == []) == (at > 0 and check is not Check.CONTENT)
+            # The first one finds metadata of which nothing is known.
+            assert (seen == []) == (at > 0 and check is not IntegrityCheck.CONTENT)
     whole(table, tmp_path)
 
 
@@ -182,11 +184,11 @@ def test_somebody_else_made_the_same_version_anew(
 def test_somebody_else_makes_it_anew_during_a_conversion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """And deletes manifests that we remember, since they are old and not in the new face."""
+    """And deletes manifests that we remember, since they are old and not in the new metadata."""
     table = made(tmp_path, 12)
     write_checkpoint(table.snapshot)
     for version in range(10):
-        # So that another face is made than the one that was carried on.
+        # So that other metadata is made than what was continued.
         (tmp_path / f"_delta_log/{version:020}.json").unlink()
     for at in range(2):
         table = append(table, tmp_path, [{"id": 100 + at, "p": 0}])
@@ -341,6 +343,7 @@ def test_little_is_kept_of_large_manifests(tmp_path: Path) -> None:
     whole(table, tmp_path)
 
 
+@pytest.mark.process
 def test_a_child_of_a_process_does_not_wait_for_its_threads(tmp_path: Path) -> None:
     table = made(tmp_path)
     with resting.METADATA_CACHE._lock:

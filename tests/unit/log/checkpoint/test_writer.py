@@ -27,7 +27,7 @@ from twinlake.log import CheckpointKind, Snapshot, commit_key, load_snapshot, wr
 from twinlake.log.checkpoint.last_checkpoint import hint_checksum
 from twinlake.log.checkpoint.reader import read_checkpoint
 from twinlake.log.listing import list_log, read_last_checkpoint
-from twinlake.log.names import LAST_CHECKPOINT_KEY, SIDECAR_FOLDER, Kind, multipart_key
+from twinlake.log.names import LAST_CHECKPOINT_KEY, SIDECAR_FOLDER, LogFileKind, multipart_key
 from twinlake.runtime import RandomIds, Runtime
 from twinlake.storage import Fault, LocalStore, MemoryStore, Store
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from twinlake.storage import CreateOutcome
+
+pytestmark = pytest.mark.slow
 
 KINDS: dict[str, tuple[Protocol, dict[str, Any]]] = {
     "classic": (V1_PROTOCOL, {"kind": CheckpointKind.CLASSIC}),
@@ -205,13 +207,15 @@ def test_expired_transactions_and_tombstones_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("policy", "protocol", "kind"),
     [
-        ({}, V2_PROTOCOL, Kind.CLASSIC),
-        ({"checkpointPolicy": "v2"}, V2_PROTOCOL, Kind.UUID),
-        ({"checkpointPolicy": "v2"}, V1_PROTOCOL, Kind.CLASSIC),
+        ({}, V2_PROTOCOL, LogFileKind.CLASSIC),
+        ({"checkpointPolicy": "v2"}, V2_PROTOCOL, LogFileKind.UUID),
+        ({"checkpointPolicy": "v2"}, V1_PROTOCOL, LogFileKind.CLASSIC),
     ],
     ids=["default", "v2", "v2-unsupported"],
 )
-def test_the_table_chooses_the_kind(policy: dict[str, str], protocol: Protocol, kind: Kind) -> None:
+def test_the_table_chooses_the_kind(
+    policy: dict[str, str], protocol: Protocol, kind: LogFileKind
+) -> None:
     store = MemoryStore()
     sample_log(store, protocol, **policy)
     assert write(load_snapshot(store)).kind is kind
@@ -313,7 +317,7 @@ def test_the_hint_is_never_lowered() -> None:
     assert hint is not None
     assert hint["version"] == 3
     # Unless what it names is not there.
-    store.delete(f.key for f in list_log(store) if f.kind is Kind.CLASSIC and f.version == 3)
+    store.delete(f.key for f in list_log(store) if f.kind is LogFileKind.CLASSIC and f.version == 3)
     write(early)
     hint = read_last_checkpoint(store)
     assert hint is not None

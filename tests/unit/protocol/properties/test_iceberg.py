@@ -9,10 +9,10 @@ from twinlake.protocol import (
     ICEBERG_PREFIX,
     Metadata,
     canonical_key,
-    iceberg_wishes,
-    is_kept_for_iceberg,
+    check_iceberg_properties,
+    is_reserved_for_iceberg,
     parse_properties,
-    refuse_iceberg_wishes,
+    requested_iceberg_properties,
 )
 
 WEEK = 7 * 24 * 60 * 60 * 1000
@@ -51,8 +51,8 @@ def test_wishes_are_taken_and_spelt_in_one_way() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_what_the_face_says_itself_is_kept(name: str) -> None:
-    assert is_kept_for_iceberg(name)
-    assert iceberg_wishes({f"{ICEBERG_PREFIX}{name}": "x"}) == {}
+    assert is_reserved_for_iceberg(name)
+    assert requested_iceberg_properties({f"{ICEBERG_PREFIX}{name}": "x"}) == {}
     with pytest.raises(UserError) as caught:
         parse_properties({f"{ICEBERG_PREFIX}{name}": "x"})
     assert caught.value.code is Code.PROPERTY_INVALID
@@ -78,7 +78,7 @@ def test_what_the_face_says_itself_is_kept(name: str) -> None:
     ],
 )
 def test_values_that_readers_would_stumble_over(name: str, value: str) -> None:
-    assert iceberg_wishes({f"{ICEBERG_PREFIX}{name}": value}) == {}
+    assert requested_iceberg_properties({f"{ICEBERG_PREFIX}{name}": value}) == {}
     with pytest.raises(UserError):
         parse_properties({f"{ICEBERG_PREFIX}{name}": value})
 
@@ -107,18 +107,18 @@ def wishing(**more: str) -> Metadata:
 def test_history_is_no_longer_than_that_of_delta() -> None:
     age = f"{ICEBERG_PREFIX}history.expire.max-snapshot-age-ms"
     with pytest.raises(UserError, match=f"at most {WEEK}") as caught:
-        refuse_iceberg_wishes(wishing(), [age])
+        check_iceberg_properties(wishing(), [age])
     assert caught.value.fields["properties"] == [age]
 
     longer = "interval 8 days"
-    refuse_iceberg_wishes(wishing(**{"delta.deletedFileRetentionDuration": longer}), [age])
+    check_iceberg_properties(wishing(**{"delta.deletedFileRetentionDuration": longer}), [age])
     # What is there already is not looked at again.
-    refuse_iceberg_wishes(wishing(), ["owner"])
+    check_iceberg_properties(wishing(), ["owner"])
 
 
 def test_format_2_deletes_by_copying() -> None:
     mode = f"{ICEBERG_PREFIX}write.merge.mode"
     with pytest.raises(UserError, match="copy-on-write"):
-        refuse_iceberg_wishes(wishing(**{"delta.enableIcebergCompatV2": "true"}), [mode])
-    refuse_iceberg_wishes(wishing(**{"delta.enableIcebergCompatV3": "true"}), [mode])
-    refuse_iceberg_wishes(wishing(), [mode])
+        check_iceberg_properties(wishing(**{"delta.enableIcebergCompatV2": "true"}), [mode])
+    check_iceberg_properties(wishing(**{"delta.enableIcebergCompatV3": "true"}), [mode])
+    check_iceberg_properties(wishing(), [mode])

@@ -12,13 +12,13 @@ from twinlake.protocol import (
     PROPERTIES,
     Metadata,
     canonical_key,
+    is_protocol_key,
     is_secret,
-    is_steering_key,
     parse_properties,
     partition_zone,
     property_value,
     render_property_table,
-    strip_steering,
+    strip_protocol_keys,
 )
 
 DAY = 86_400_000
@@ -244,8 +244,10 @@ def test_steering_is_stripped() -> None:
         "delta.Feature.anything": "supported",
         "delta.ignoreProtocolDefaults": "true",
     }
-    assert all(is_steering_key(key) for key in asked)
-    assert strip_steering({**asked, "delta.appendOnly": "true"}) == {"delta.appendOnly": "true"}
+    assert all(is_protocol_key(key) for key in asked)
+    assert strip_protocol_keys({**asked, "delta.appendOnly": "true"}) == {
+        "delta.appendOnly": "true"
+    }
 
 
 def test_property_table_has_a_line_for_each() -> None:

@@ -271,6 +271,7 @@ def _register_many(path: Path, process: int) -> list[str]:
     return won
 
 
+@pytest.mark.process
 def test_eight_processes_register_at_once(names: Names) -> None:
     with ProcessPoolExecutor(8, mp_context=multiprocessing.get_context("spawn")) as pool:
         won = list(pool.map(_register_many, [names.file.path] * 8, range(8)))

@@ -10,10 +10,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V2, twin
-from tests.support.writers import barrier, spawn
+from tests.support.iceberg.both_sides import V2, twin
+from tests.support.processes.writers import barrier, spawn
 from twinlake.errors import ConflictError, TwinlakeError, UnsupportedFeature, UserError
-from twinlake.iceberg.catalogs.pointer import open_pointer
+from twinlake.iceberg.catalogs import open_pointer
 from twinlake.log import CACHE
 from twinlake.table import Names, Table
 from twinlake.table.catalog.publish import point
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.postgres_server import PostgresServer
+    from tests.support.servers.postgres import PostgresServer
 
 WITH_COMMIT = {**V2, "twinlake.iceberg.sync": "commit"}
 
@@ -243,7 +243,7 @@ def test_a_pointer_moves_only_from_where_it_was_seen(
 
 def _swap_once(parts: list[str], expected: str | None, mine: str, log: str, start: Any) -> None:
     """In a process of its own: swap once, and write down who won."""
-    from tests.support.postgres_server import find_driver
+    from tests.support.servers.postgres import find_driver
 
     find_driver()
     start.wait(120)
@@ -259,6 +259,7 @@ def _swap_once(parts: list[str], expected: str | None, mine: str, log: str, star
         file.write(f"{verdict} {mine}\n")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("first", [True, False], ids=["a new name", "a name that is there"])
 def test_two_publishers_race_and_one_wins(
     sql_catalog: SqlCatalog, full_name: str, tmp_path: Path, first: bool

@@ -85,7 +85,7 @@ def test_a_table_that_keeps_its_promise(tmp_path: Path) -> None:
     somebody_adds(tmp_path, *(add(name, size) for name, size in sizes.items()))
     table = table.refresh()
     short, full = table.check(WRITER), table.check(WRITER, files=True)
-    assert (short.ok, short.files, short.promised) == (True, 0, True)
+    assert (short.ok, short.files, short.enabled) == (True, 0, True)
     assert (full.ok, full.files) == (True, 2), str(full)
     assert set(short.rules) < set(full.rules)
     assert {"IWC1-05", "ICV2-10"} <= set(short.rules)
@@ -98,7 +98,7 @@ def test_a_table_that_keeps_its_promise(tmp_path: Path) -> None:
 def test_a_plain_table_is_judged_as_if(tmp_path: Path) -> None:
     table = Table.create(tmp_path, "id INT, s STRUCT<small: SMALLINT>, v VOID", durable=False)
     report = table.check(WRITER)
-    assert (report.ok, report.promised) == (False, False)
+    assert (report.ok, report.enabled) == (False, False)
     found = broken(report)
     assert found["IWC1-07"] == ["s.small"]
     assert "v" in found["IWC1-08"]

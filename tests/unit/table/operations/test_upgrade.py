@@ -21,7 +21,6 @@ from twinlake.errors import Code, CompatViolation, ConflictError, UserError
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.runtime import Runtime, SystemClock
 from twinlake.schema import ColumnMappingMode, Struct, physical_name, walk_fields
-from twinlake.table.operations.upgrade import upgrade_uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +113,7 @@ def test_messy_table_becomes_compliant(
     before = rows_of(table.snapshot)
     plan = table.upgrade(STRICT, spark=LocalEngine())
     assert plan.done, str(plan)
-    assert kinds(plan) == ["switch", "convert", "drop_feature:deletionVectors", "promise"]
+    assert kinds(plan) == ["switch", "convert", "drop_feature:deletionVectors", "enable"]
     after = settled(table)
     assert rows_of(after.snapshot) == before
     assert after.properties["delta.enableIcebergWriterCompatV1"] == "true"
@@ -321,7 +320,7 @@ def test_shared_keeps_the_feed_and_the_features(tmp_path: Path) -> None:
     assert after.upgrade(STRICT, mode="shared").steps == ()
     # From there to strict only what strict asks for is left.
     left = after.upgrade(STRICT, dry_run=True)
-    assert kinds(left) == ["switch", "convert", "drop_feature:deletionVectors", "promise"]
+    assert kinds(left) == ["switch", "convert", "drop_feature:deletionVectors", "enable"]
 
 
 @pytest.mark.parametrize("target", ["icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV3"])
@@ -526,7 +525,7 @@ def test_clustering_follows_the_names(tmp_path: Path) -> None:
 def test_uniform_writes_again_and_turns_it_on(tmp_path: Path) -> None:
     table = hide(make(tmp_path, VECTORS, partition_by=("p",)), tmp_path, 0)
     before = rows_of(table.snapshot)
-    plan = upgrade_uniform(table, 2, LocalEngine())
+    plan = table.upgrade_uniform(2, LocalEngine())
     assert kinds(plan) == ["switch", "convert", "uniform"]
     after = settled(table, "icebergCompatV2")
     assert rows_of(after.snapshot) == before
@@ -537,7 +536,7 @@ def test_uniform_writes_again_and_turns_it_on(tmp_path: Path) -> None:
     assert all((a.tags or {})["ICEBERG_COMPAT_VERSION"] == "2" for a in after.snapshot.adds())
     names = [record.operation for record in after.history(plan.version - table.version)]
     assert set(names) == {"REORG TABLE UPGRADE UNIFORM"}
-    assert upgrade_uniform(after, 2).steps == ()
+    assert after.upgrade_uniform(2).steps == ()
     assert Table.open(table.location).version == after.version
 
 
@@ -546,7 +545,7 @@ def test_uniform_keeps_id_mode_and_tags_what_fits(tmp_path: Path) -> None:
     table = make(tmp_path, properties)
     files = {add.path for add in table.snapshot.adds()}
     assert not any(add.tags for add in table.snapshot.adds())
-    plan = upgrade_uniform(table, 2)
+    plan = table.upgrade_uniform(2)
     assert plan.done
     after = settled(table, "icebergCompatV2")
     assert after.metadata.column_mapping_mode is ColumnMappingMode.ID
@@ -557,11 +556,11 @@ def test_uniform_keeps_id_mode_and_tags_what_fits(tmp_path: Path) -> None:
 def test_uniform_changes_versions(tmp_path: Path) -> None:
     flat = Table.create(tmp_path, "id INT, p STRING", durable=False)
     flat = append(flat, tmp_path, [{"id": 1, "p": "x"}])
-    assert upgrade_uniform(flat, 1, LocalEngine()).done
-    assert upgrade_uniform(flat, 2, LocalEngine()).done
+    assert flat.upgrade_uniform(1, LocalEngine()).done
+    assert flat.upgrade_uniform(2, LocalEngine()).done
     after = settled(flat, "icebergCompatV2")
     assert not after.metadata.flag("delta.enableIcebergCompatV1")
-    assert upgrade_uniform(flat, 1, LocalEngine()).done
+    assert flat.upgrade_uniform(1, LocalEngine()).done
     settled(flat, "icebergCompatV1")
 
 
@@ -569,6 +568,6 @@ def test_uniform_changes_versions(tmp_path: Path) -> None:
 def test_uniform_knows_two_versions(tmp_path: Path, version: int) -> None:
     table = Table.create(tmp_path, "id INT", durable=False)
     with pytest.raises(UserError) as refused:
-        upgrade_uniform(table, version)
+        table.upgrade_uniform(version)
     assert refused.value.fields["max"] == 2
     assert table.refresh().version == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.data_files import append, write_file
-from tests.support.iceberg_faces import V2, V3, twin
+from tests.support.iceberg.both_sides import V2, V3, twin
 from tests.support.log_tables import commit, info
 from tests.unit.cli.running import run
 from tests.unit.iceberg.sync.test_foreign_files import (
@@ -18,7 +18,7 @@ from tests.unit.iceberg.sync.test_foreign_files import (
     without_ids,
     without_top_ids,
 )
-from tests.unit.table.twin.test_verify_twin import face, in_metadata, kinds, rewrite_avro
+from tests.unit.table.twin.test_verify_twin import in_metadata, kinds, metadata_files, rewrite_avro
 from twinlake import Table
 from twinlake.errors import UserError
 from twinlake.iceberg import sync_table
@@ -35,7 +35,7 @@ from twinlake.schema import (
 )
 from twinlake.table.twin.canonical_locations import canonical_location, locations_listed_twice
 from twinlake.table.twin.column_projection import projection_mismatches
-from twinlake.table.twin.report import Difference
+from twinlake.table.twin.report import DifferenceKind
 from twinlake.table.twin.verify_twin import verify_twin
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def published(
     return table
 
 
-def columns(report: TwinReport) -> set[tuple[Difference, str]]:
+def columns(report: TwinReport) -> set[tuple[DifferenceKind, str]]:
     return {(finding.what, finding.column) for finding in report.findings}
 
 
@@ -107,7 +107,7 @@ def test_values_of_the_legacy_calendar(
     assert verify_twin(table, rows=True).agrees
     table = published(table, tmp_path, [row(2, year)], legacy)
     report = verify_twin(table, rows=True)
-    assert columns(report) == {(Difference.CALENDAR, column) for column in expected}
+    assert columns(report) == {(DifferenceKind.CALENDAR, column) for column in expected}
     assert {finding.version for finding in report.findings} <= {2}
     assert len({finding.file for finding in report.findings}) == bool(expected)
     # Footers are read with the rows.
@@ -116,7 +116,7 @@ def test_values_of_the_legacy_calendar(
 
 def test_a_legacy_column_that_was_dropped_is_read_by_nobody(tmp_path: Path) -> None:
     table = published(twin(tmp_path, "id INT, d DATE"), tmp_path, [row(1)], legacy)
-    assert columns(verify_twin(table, rows=True)) == {(Difference.CALENDAR, "d")}
+    assert columns(verify_twin(table, rows=True)) == {(DifferenceKind.CALENDAR, "d")}
     table = table.drop_column("d")
     sync_table(table.snapshot)
     newest = [f for f in verify_twin(table, rows=True).findings if f.version == table.version]
@@ -142,7 +142,7 @@ def test_columns_that_iceberg_readers_do_not_find(
     table = published(table, tmp_path, rows, change)
     report = verify_twin(table, rows=True)
     # PyIceberg returns the rows all the same.
-    assert columns(report) == {(Difference.FIELD_IDS, column) for column in expected}
+    assert columns(report) == {(DifferenceKind.FIELD_IDS, column) for column in expected}
     for finding in report.findings:
         assert finding.delta.endswith("with no field id")
         assert finding.iceberg.startswith("no column with field id")
@@ -153,7 +153,7 @@ def test_files_without_ids_need_a_name_mapping(tmp_path: Path) -> None:
     table = published(table, tmp_path, [{"id": 1, "l": [1]}], without_ids)
     in_metadata(lambda found: found["properties"].pop("schema.name-mapping.default"))(tmp_path)
     report = verify_twin(table, rows=True)
-    assert (Difference.FIELD_IDS, "") in columns(report)
+    assert (DifferenceKind.FIELD_IDS, "") in columns(report)
 
 
 def nodes(kind: Struct, changes: Mapping[str, Any]) -> ParquetNode:
@@ -264,7 +264,7 @@ def test_char_values_that_are_not_padded(
     if column:
         table = published(table, tmp_path, [{"id": 2, "c": short}, {"id": 3, "c": padded}])
     report = verify_twin(with_char(table, tmp_path, spelled), rows=True)
-    assert columns(report) == ({(Difference.PADDING, column)} if column else set())
+    assert columns(report) == ({(DifferenceKind.PADDING, column)} if column else set())
     assert {finding.version for finding in report.findings} <= {2}
 
 
@@ -291,11 +291,11 @@ def test_a_file_that_iceberg_lists_under_two_spellings(tmp_path: Path) -> None:
         spelled = file["file_path"].replace("file:///", "file:/")
         return [*records, {**records[0], "data_file": {**file, "file_path": spelled}}]
 
-    for path in face(tmp_path, "m-*.avro"):
+    for path in metadata_files(tmp_path, "m-*.avro"):
         rewrite_avro(path, twice)
     report = verify_twin(table)
-    assert Difference.FILE_TWICE in kinds(report)
-    (found,) = (f for f in report.findings if f.what is Difference.FILE_TWICE)
+    assert DifferenceKind.FILE_TWICE in kinds(report)
+    (found,) = (f for f in report.findings if f.what is DifferenceKind.FILE_TWICE)
     assert (found.delta, found.iceberg) == ("", "2 times")
 
 

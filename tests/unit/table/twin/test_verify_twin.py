@@ -16,14 +16,14 @@ import fastavro
 import pytest
 
 from tests.support.data_files import append
-from tests.support.iceberg_faces import V3, hide, remove_files, twin
+from tests.support.iceberg.both_sides import V3, hide, remove_files, twin
 from tests.unit.cli.running import run
 from twinlake.iceberg import sync_table
 from twinlake.iceberg.format.puffin import Blob, write_puffin
 from twinlake.log.deletion_vectors import encode_bitmap
 from twinlake.runtime import Runtime
 from twinlake.table import Table
-from twinlake.table.twin.report import Difference, TwinReport
+from twinlake.table.twin.report import DifferenceKind, TwinReport
 from twinlake.table.twin.verify_twin import verify_twin
 
 SCHEMA = """id BIGINT, name STRING, price DECIMAL(20, 4), ratio DOUBLE, small FLOAT, day DATE,
@@ -63,7 +63,7 @@ def made(folder: Path) -> Table:
     return table
 
 
-def kinds(report: TwinReport) -> set[Difference]:
+def kinds(report: TwinReport) -> set[DifferenceKind]:
     return {finding.what for finding in report.findings}
 
 
@@ -126,7 +126,7 @@ def test_rows_can_be_read_on_other_machines(tmp_path: Path) -> None:
 # What does not
 
 
-def face(folder: Path, pattern: str) -> list[Path]:
+def metadata_files(folder: Path, pattern: str) -> list[Path]:
     return sorted((folder / "_iceberg" / "metadata").glob(pattern))
 
 
@@ -148,7 +148,7 @@ def rewrite_avro(path: Path, change: Callable[[list[Any]], list[Any]]) -> None:
 
 def in_entries(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Change the first live entry of every manifest."""
-    for path in face(folder, "m-*.avro"):
+    for path in metadata_files(folder, "m-*.avro"):
 
         def changed(records: list[Any]) -> list[Any]:
             change(next(r for r in records if r["status"] != 2)["data_file"])
@@ -158,7 +158,7 @@ def in_entries(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def drop_entry(folder: Path) -> None:
-    newest = face(folder, "m-*.avro")[0]
+    newest = metadata_files(folder, "m-*.avro")[0]
     rewrite_avro(newest, lambda records: records[1:])
 
 
@@ -188,7 +188,7 @@ def in_list(name: str) -> Callable[[Path], None]:
             records[0][name] += 1
             return records
 
-        rewrite_avro(face(folder, "snap-*.avro")[-1], change)
+        rewrite_avro(metadata_files(folder, "snap-*.avro")[-1], change)
 
     return tamper
 
@@ -237,35 +237,35 @@ def other_file(folder: Path) -> None:
 
 LONG = struct.Struct("<q")
 
-DAMAGE: dict[str, tuple[Callable[[Path], None], Difference]] = {
-    "a dropped file": (drop_entry, Difference.FILE_MISSING),
-    "another file": (other_file, Difference.FILE_EXTRA),
+DAMAGE: dict[str, tuple[Callable[[Path], None], DifferenceKind]] = {
+    "a dropped file": (drop_entry, DifferenceKind.FILE_MISSING),
+    "another file": (other_file, DifferenceKind.FILE_EXTRA),
     "a lower bound that is too high": (
         set_bound("lower_bounds", LONG.pack(2**62)),
-        Difference.BOUND_LOSES_ROWS,
+        DifferenceKind.BOUND_LOSES_ROWS,
     ),
     "an upper bound that is too low": (
         set_bound("upper_bounds", LONG.pack(0)),
-        Difference.BOUND_LOSES_ROWS,
+        DifferenceKind.BOUND_LOSES_ROWS,
     ),
     "a timestamp cut to milliseconds": (
         set_bound("upper_bounds", LONG.pack(1_714_564_801_123_000), 7),
-        Difference.BOUND_LOSES_ROWS,
+        DifferenceKind.BOUND_LOSES_ROWS,
     ),
     "a bound that is wider than it was": (
         set_bound("lower_bounds", LONG.pack(5)),
-        Difference.BOUND_DIFFERS,
+        DifferenceKind.BOUND_DIFFERS,
     ),
-    "a bound that is no number": (set_bound("lower_bounds", b"x"), Difference.BOUND_LOSES_ROWS),
-    "no bounds": (set_field("upper_bounds", []), Difference.BOUND_DIFFERS),
-    "a wrong count": (set_field("record_count", 17), Difference.COUNT),
-    "a wrong size": (set_field("file_size_in_bytes", 17), Difference.SIZE),
-    "a wrong count of nulls": (set_nulls, Difference.STATISTICS),
-    "a wrong count of files in the list": (in_list("existing_files_count"), Difference.COUNT),
-    "a wrong count of rows in the list": (in_list("existing_rows_count"), Difference.COUNT),
-    "a wrong total": (in_metadata(total), Difference.COUNT),
-    "swapped types": (in_metadata(swap_columns), Difference.SCHEMA),
-    "a lost snapshot": (in_metadata(lose_snapshot), Difference.FILE_MISSING),
+    "a bound that is no number": (set_bound("lower_bounds", b"x"), DifferenceKind.BOUND_LOSES_ROWS),
+    "no bounds": (set_field("upper_bounds", []), DifferenceKind.BOUND_DIFFERS),
+    "a wrong count": (set_field("record_count", 17), DifferenceKind.COUNT),
+    "a wrong size": (set_field("file_size_in_bytes", 17), DifferenceKind.SIZE),
+    "a wrong count of nulls": (set_nulls, DifferenceKind.STATISTICS),
+    "a wrong count of files in the list": (in_list("existing_files_count"), DifferenceKind.COUNT),
+    "a wrong count of rows in the list": (in_list("existing_rows_count"), DifferenceKind.COUNT),
+    "a wrong total": (in_metadata(total), DifferenceKind.COUNT),
+    "swapped types": (in_metadata(swap_columns), DifferenceKind.SCHEMA),
+    "a lost snapshot": (in_metadata(lose_snapshot), DifferenceKind.FILE_MISSING),
 }
 
 
@@ -282,7 +282,7 @@ def test_damage_is_found(tmp_path: Path, name: str) -> None:
 def test_a_changed_row_is_found_by_rows(tmp_path: Path) -> None:
     table = made(tmp_path)
     other_file(tmp_path)
-    assert Difference.ROWS in kinds(verify_twin(table, rows=True))
+    assert DifferenceKind.ROWS in kinds(verify_twin(table, rows=True))
 
 
 def test_another_hidden_row_is_found_by_rows_alone(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_another_hidden_row_is_found_by_rows_alone(tmp_path: Path) -> None:
     (add,) = table.snapshot.adds()
     table = hide(table, tmp_path, {add.path: [1, 3]})
     sync_table(table.snapshot)
-    (puffin,) = face(tmp_path, "dv-*.puffin")
+    (puffin,) = metadata_files(tmp_path, "dv-*.puffin")
     location = f"{table.snapshot.store.url}/{add.path}"
     before = puffin.read_bytes()
     blob = Blob(referenced_data_file=location, cardinality=2, payload=encode_bitmap([1, 4]))
@@ -299,7 +299,7 @@ def test_another_hidden_row_is_found_by_rows_alone(tmp_path: Path) -> None:
     puffin.write_bytes(data)
     assert before != data
     assert verify_twin(table).agrees
-    assert kinds(verify_twin(table, rows=True)) == {Difference.ROWS}
+    assert kinds(verify_twin(table, rows=True)) == {DifferenceKind.ROWS}
 
 
 def test_a_wrong_partition_value_is_found(tmp_path: Path) -> None:
@@ -309,19 +309,19 @@ def test_a_wrong_partition_value_is_found(tmp_path: Path) -> None:
     in_entries(tmp_path, lambda file: file.__setitem__("partition", {"day": dt.date(2024, 1, 2)}))
     report = verify_twin(table)
     # The manifest list still says that there is the first of January only.
-    assert kinds(report) == {Difference.PARTITION, Difference.BOUND_LOSES_ROWS}
+    assert kinds(report) == {DifferenceKind.PARTITION, DifferenceKind.BOUND_LOSES_ROWS}
 
 
 def test_a_face_that_is_behind_does_not_agree(tmp_path: Path) -> None:
     table = made(tmp_path)
     table = append(table, tmp_path, [row(6)])
-    assert kinds(verify_twin(table)) == {Difference.BEHIND}
+    assert kinds(verify_twin(table)) == {DifferenceKind.BEHIND}
 
 
 def test_a_lost_manifest_is_told(tmp_path: Path) -> None:
     table = made(tmp_path)
-    face(tmp_path, "m-*.avro")[0].unlink()
-    assert Difference.UNREADABLE in kinds(verify_twin(table))
+    metadata_files(tmp_path, "m-*.avro")[0].unlink()
+    assert DifferenceKind.UNREADABLE in kinds(verify_twin(table))
 
 
 # The command

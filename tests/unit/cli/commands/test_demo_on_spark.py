@@ -1,0 +1,56 @@
+"""The examples that move rows, as the demo runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.running import document
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[str, dict[str, Any]]:
+    return {step["step"]: step for step in document("demo")["steps"]}
+
+
+def test_a_million_rows_are_written_merged_and_deleted(steps: dict[str, dict[str, Any]]) -> None:
+    assert [name for _, name in steps["rows"]["history"]] == ["DELETE", "MERGE", "WRITE"]
+    assert sum(steps["rows"]["rows"].values()) == 1_010_000 - 10_100
+
+
+def test_a_table_that_breaks_rules_is_upgraded(steps: dict[str, dict[str, Any]]) -> None:
+    refused = steps["compat_refused"]
+    assert refused["error"]["code"] == "TWIN-COMPAT"
+    assert len({v["rule"] for v in refused["report"]["violations"]}) >= 6
+    plan = steps["compat_plan"]["plan"]
+    assert (plan["done"], plan["refused"]) == (False, False)
+    assert [step["kind"] for step in plan["steps"]] == [
+        "switch",
+        "convert",
+        "drop_feature",
+        "enable",
+    ]
+    assert steps["compat_upgrade"]["plan"]["done"] is True
+    assert steps["compat_clean"]["report"]["ok"] is True
+    assert steps["compat_clean"]["report"]["files"] > 0
+    assert steps["compat_clean"]["rows"] == 9_000
+
+
+def test_pyiceberg_reads_the_same_rows_at_both_versions(steps: dict[str, dict[str, Any]]) -> None:
+    assert steps["iceberg"]["iceberg"] == steps["iceberg"]["delta"] == [9_000, 4_000]
+
+
+def test_a_delete_that_overlaps_an_update_fails_on_a_twin_table(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    step = steps["verify_twin_table"]
+    sarah = {"name": "sarah", "colour": "green"}
+    assert step["masked"] is True
+    assert step["error"]["type"] == "ConcurrentAppendException"
+    assert step["error"]["fields"]["winner"] == 2
+    assert step["after_update"] == [{"name": "jack", "colour": "blue"}, sarah]
+    assert step["rows"] == [sarah]
+    assert step["keeps_promise"] is True
