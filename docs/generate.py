@@ -30,7 +30,7 @@ def error_page() -> str:
         [
             "# Errors",
             "",
-            "Every error has a stable `code`, says what happened, why, and how to mend it, and",
+            "Every error has a stable `code`, says what happened, why, and how to fix it, and",
             "carries its details in `fields`. Catch the class; show or log the code.",
             "",
             "```",
@@ -71,6 +71,7 @@ PUBLIC = {
     "twinlake": "Tables, what their operations return, and the errors.",
     "twinlake.spark": "Rows, on PySpark.",
     "twinlake.protocol": "Protocols, table features and properties as values.",
+    "twinlake.spark.exceptions": "Conflicts under the names of `delta.exceptions`.",
     "twinlake.verify": "The model checker.",
 }
 
@@ -91,8 +92,8 @@ def python_page() -> str:
 
 
 def _summary(value: Any) -> str:
-    """The first paragraph of a class's or function's docstring; the value of a constant."""
-    if not callable(value):
+    """The first paragraph of a docstring; the type of a constant."""
+    if not callable(value) and not inspect.ismodule(value):
         return f"A constant: {type(value).__name__}."
     text = inspect.cleandoc(value.__doc__ or "").split("\n\n")[0]
     return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
@@ -148,9 +149,18 @@ def cli_page() -> str:
     group = groups[0]
     lines = ["# Command line", "", "`twinlake` and `python -m twinlake` are the same.", ""]
     lines += [inspect.cleandoc(group.help or ""), ""]
-    for name in sorted(group.commands):
-        lines += _command(f"twinlake {name}", group.commands[name])
+    for name, child in _children(group):
+        lines += _command(f"twinlake {name}", child)
     return "\n".join(lines)
+
+
+def _children(group: Any) -> Iterator[tuple[str, Any]]:
+    import click
+
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in sorted(group.list_commands(context)):
+            yield name, group.get_command(context, name)
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -166,14 +176,14 @@ def _command(name: str, command: Any) -> Iterator[str]:
         yield from ("| option | meaning |", "|---|---|")
         yield from (f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in records)
         yield ""
-    for child in sorted(getattr(command, "commands", {})):
-        yield from _command(f"{name} {child}", command.commands[child])
+    for child, made in _children(command):
+        yield from _command(f"{name} {child}", made)
 
 
 def spark_page() -> str:
     """The session settings that count, and what comes later."""
     from twinlake.spark.delta_settings import SETTINGS
-    from twinlake.spark.not_yet import LATER
+    from twinlake.spark.unsupported import UNSUPPORTED_CALLS
 
     return "\n".join(
         [
@@ -193,27 +203,30 @@ def spark_page() -> str:
                 for s in SETTINGS
             ),
             "",
-            "These calls are known and not there yet. They raise `TWIN-NOT-YET`, which PySpark's",
-            "`UnsupportedOperationException` catches too.",
+            "These calls are known and not supported yet. They raise `TWIN-NOT-YET`, which",
+            "PySpark's `UnsupportedOperationException` catches too.",
             "",
             "| call | what it will do | until then |",
             "|---|---|---|",
-            *(f"| `{x.name}` | {_cell(x.what)} | {_cell(x.meanwhile)} |" for x in LATER),
+            *(
+                f"| `{x.name}` | {_cell(x.what)} | {_cell(x.meanwhile)} |"
+                for x in UNSUPPORTED_CALLS
+            ),
         ]
     )
 
 
 def compat_page() -> str:
-    """The rules of Iceberg compatibility, promise by promise."""
+    """The rules of each compat feature."""
     from twinlake.compat import COMPATS, NOT_RULES, PROFILE_KEY
 
     lines = [
         "# Rules of Iceberg compatibility",
         "",
-        "Five table features promise that a table can be read, or read and written, as an Iceberg",
-        "table. These are their rules. Every commit is held to them, `Table.check` and",
-        "`twinlake check` report on them, `twinlake features --explain NAME` tells where a table",
-        "stands; see [how to check a table](../how-to/check-a-table.md).",
+        "Under the five compat features a table can be read, or read and written, as an Iceberg",
+        "table. These are their rules. Every commit must fulfil them, `Table.check` and",
+        "`twinlake check` report on them, `twinlake features --explain NAME` shows those of one;",
+        "see [how to check a table](../how-to/check-a-table.md).",
         "",
         "*Looks at*: `metadata` is the table as it is (schema, properties, protocol), `change`",
         "what differs from the version before, `commit` what the log says of files, `footer` the",
@@ -234,14 +247,14 @@ def compat_page() -> str:
 def _compat(compat: Any) -> Iterator[str]:
     from twinlake.compat import RULES
 
-    yield from (f"## {compat.feature}", "", f"Switched on by `{compat.key}`.")
+    yield from (f"## {compat.feature}", "", f"Enabled by `{compat.key}`.")
     if compat.base is not None:
-        yield f"Stands on {compat.base}: all rules of that one count too."
+        yield f"Requires {compat.base}: its rules apply too."
     yield ""
-    yield "| id | looks at | a table that keeps it | why | how to mend it | profiles |"
+    yield "| id | looks at | a table that keeps it | why | how to fix it | profiles |"
     yield "|---|---|---|---|---|---|"
     for rule in RULES:
-        if rule.id.startswith(f"{compat.prefix}-"):
+        if rule.compat == compat:
             cells = [rule.title, rule.reason, rule.fix, _readings(rule)]
             yield f"| {rule.id} | {rule.scope} | {' | '.join(map(_cell, cells))} |"
 
@@ -292,7 +305,7 @@ def commit_page() -> str:
             "mapping. A rule about *files* counts only while a file stays in the table that was",
             "there before: an overwrite and a table that replaces another leave none.",
             "",
-            "| rule | what it asks | counts | how to mend it |",
+            "| rule | what it asks | counts | how to fix it |",
             "|---|---|---|---|",
             *(
                 f"| {rule.id} | {_cell(rule.name)} | {'files' if rule.files else 'always'} "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.harness import CaseResult, Plan, Row, Side, alternate, figure, rehearsed
 from benchmarks.iceberg_tables import real_files, twin_table
-from tests.support.s3_server import find_binary
+from tests.support.servers.s3 import find_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

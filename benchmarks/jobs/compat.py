@@ -37,7 +37,7 @@ class Rules:
             self.versions.append(self.versions[-1].add_column(f"new{number} INT"))
 
     def run(self) -> list[int]:
-        from twinlake.compat import State, Subject, find_compat, judge
+        from twinlake.compat import State, Subject, evaluate_rules, find_compat
 
         compat = find_compat(COMPAT)
         broken = []
@@ -49,7 +49,7 @@ class Rules:
             _ = metadata.schema
             read = time.process_time()
             after = State(metadata=metadata, protocol=table.protocol)
-            report = judge(Subject(after=after, before=before), compat)
+            report = evaluate_rules(Subject(after=after, before=before), compat)
             judged = time.process_time()
             self.seconds["schema"].append(read - start)
             self.seconds["rules"].append(judged - read)

@@ -313,7 +313,7 @@ class RowsOnS3(Rows):
         import atexit
         from contextlib import ExitStack
 
-        from tests.support.s3_server import find_binary, s3_server
+        from tests.support.servers.s3 import find_binary, s3_server
 
         binary = find_binary()
         if binary is None:
@@ -324,7 +324,7 @@ class RowsOnS3(Rows):
         super().setup()
 
     def begin(self, name: str) -> None:
-        from tests.support.s3_server import BUCKET
+        from tests.support.servers.s3 import BUCKET
 
         self.tables[name] = create(self.server.url(name), options=self.server.options)
         self.tables[name].iceberg.sync()

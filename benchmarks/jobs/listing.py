@@ -16,7 +16,7 @@ OUR_MODULES = (
     # Arrow looks for it when it first makes an array of Python values.
     "dateutil.relativedelta",
     "twinlake.log.checkpoint.reader",
-    "twinlake.log.decoding",
+    "twinlake.log.commit_decoder",
     "twinlake.log.typed_files",
     "twinlake.log.reconcile",
 )
