@@ -70,12 +70,12 @@ class Change:
         """The version to try next."""
         return self.base.version + 1
 
-    @property
+    @cached_property
     def protocol(self) -> Protocol:
         """The protocol after the commit."""
         return self.summary.protocol or self.base.protocol
 
-    @property
+    @cached_property
     def metadata(self) -> Metadata:
         """The metadata after the commit."""
         return self.summary.metadata or self.base.metadata

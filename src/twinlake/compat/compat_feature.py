@@ -43,7 +43,7 @@ class Compat:
 
     def is_enabled(self, metadata: Metadata) -> bool:
         """Whether the table has the feature enabled. Absent, and anything but true, is no."""
-        return metadata.flag(self.key)
+        return self.key in metadata.true_flags
 
     def __str__(self) -> str:
         return self.feature
@@ -88,4 +88,4 @@ def find_compat(name: str) -> Compat:
 
 def enabled_compats(metadata: Metadata) -> tuple[Compat, ...]:
     """The compat features that are enabled, writer features first because they are stricter."""
-    return tuple([row for row in _STRICTEST_FIRST if metadata.flag(row.key)])
+    return tuple([row for row in _STRICTEST_FIRST if row.key in metadata.true_flags])

@@ -49,7 +49,12 @@ def evaluate_rules(
         and (Trait.ON_DISABLE in rule.traits or not disables)
         and rule.check_for(profile) is not None
     ]
-    found = [v for rule in rules for v in rule.violations(Case(subject, rule.compat, profile))]
+    found = [
+        violation
+        for rule in rules
+        if subject.footers or rule.scope is not Scope.FOOTER
+        for violation in rule.violations(Case(subject, rule.compat, profile))
+    ]
     return Report(
         compat=compat.feature,
         table=subject.metadata.label,

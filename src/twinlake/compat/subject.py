@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,13 +63,11 @@ class Subject:
     vectors: int = 0
     """How many live files hide rows by a deletion vector, once the commit is done."""
     footers: Sequence[FileFooter] = ()
+    metadata: Metadata = field(init=False, repr=False, compare=False)
+    """The metadata to check."""
+    protocol: Protocol = field(init=False, repr=False, compare=False)
+    """The protocol to check."""
 
-    @property
-    def metadata(self) -> Metadata:
-        """The metadata to check."""
-        return self.after.metadata
-
-    @property
-    def protocol(self) -> Protocol:
-        """The protocol to check."""
-        return self.after.protocol
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metadata", self.after.metadata)
+        object.__setattr__(self, "protocol", self.after.protocol)

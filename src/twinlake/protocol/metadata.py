@@ -72,6 +72,8 @@ class Metadata:
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
     created_time: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    true_flags: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The keys of the configuration whose value is ``true``, in any case."""
     # What was derived from the schema text; copies with the same text share it.
     _derived: dict[str, Any] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
@@ -81,6 +83,8 @@ class Metadata:
         for name in ("format_options", "configuration", "extra"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         object.__setattr__(self, "partition_columns", tuple(self.partition_columns))
+        on = frozenset([k for k, v in self.configuration.items() if v.lower() == "true"])
+        object.__setattr__(self, "true_flags", on)
 
     @property
     def schema(self) -> Struct:
@@ -140,8 +144,7 @@ class Metadata:
 
     def flag(self, key: str, default: bool = False) -> bool:
         """A boolean configuration value: ``true`` in any case, and nothing else, is true."""
-        text = self.configuration.get(key)
-        return default if text is None else text.lower() == "true"
+        return key in self.true_flags or (default and key not in self.configuration)
 
     def with_configuration(
         self, changes: Mapping[str, str] | None = None, *, remove: Iterable[str] = ()
