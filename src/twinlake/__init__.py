@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from twinlake.iceberg import Lag, SyncResult
     from twinlake.log import CommitRecord
     from twinlake.table import (
+        Catalog,
         Detail,
         Diff,
         ImportResult,
-        Names,
         Table,
         TwinReport,
         import_iceberg,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from twinlake.table.operations import VacuumResult
 
 __all__ = [
+    "Catalog",
     "CommitRecord",
     "CommitResult",
     "CommitUnknown",
@@ -66,7 +67,6 @@ __all__ = [
     "ImportResult",
     "Lag",
     "MetadataChangedException",
-    "Names",
     "Plan",
     "ProtocolChangedException",
     "Report",
@@ -112,7 +112,7 @@ if not TYPE_CHECKING:  # the checker alone, for one, loads in a tenth of the tim
                 "Detail",
                 "Diff",
                 "ImportResult",
-                "Names",
+                "Catalog",
                 "Table",
                 "TwinReport",
                 "import_iceberg",

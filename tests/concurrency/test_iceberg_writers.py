@@ -14,7 +14,7 @@ from tests.support.local_engine import rows_of
 from tests.support.processes.writers import barrier, spawn
 from tests.support.scale import scale
 from twinlake import Table
-from twinlake.table import Names
+from twinlake.table import Catalog
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
@@ -53,6 +53,6 @@ def test_writers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     table = Table.open(folder)
     assert table.version == 1 + WRITERS * COMMITS
     assert table.iceberg.lag.versions == 0
-    assert Names(catalog).metadata_location("t") == table.iceberg.metadata_location
+    assert Catalog(catalog).metadata_location("t") == table.iceberg.metadata_location
     assert as_text(iceberg_rows(folder)) == as_text(rows_of(table.snapshot))
     assert len(opened(folder).metadata.snapshots) == WRITERS * COMMITS

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.servers.fault_proxy import COMMIT_FAULTS, FaultKind, FaultProxy
 from tests.support.servers.s3 import options_for
-from twinlake.commit.publish import Lost, Published, publish
+from twinlake.commit.commit_write import CommitWritten, Lost, write_commit
 from twinlake.errors import Code, CommitUnknown, StorageError
 from twinlake.runtime import RandomIds, SystemClock
 from twinlake.storage import Committed, Conflict, ObjectStore, Unknown
@@ -83,7 +83,7 @@ def test_a_store_never_claims_a_commit_that_is_not_there(
 @faults
 @rivals
 @retries
-def test_publishing_finds_the_truth(
+def test_writing_a_commit_finds_the_truth(
     s3_server: S3Server, proxy: FaultProxy, fault: FaultKind, rival: bool, retries: int
 ) -> None:
     store, direct = stores(s3_server, proxy, retries)
@@ -91,14 +91,14 @@ def test_publishing_finds_the_truth(
         direct.put(KEY, RIVAL)
     body = ours()
     proxy.arm(fault)
-    result = publish(store, KEY, body, clock=SystemClock(), ids=RandomIds())
+    result = write_commit(store, KEY, body, clock=SystemClock(), ids=RandomIds())
     assert proxy.armed == 0
     if rival:
         assert isinstance(result, Lost)
         assert result.winner == RIVAL
         assert direct.read(KEY) == RIVAL
     else:
-        assert isinstance(result, Published)
+        assert isinstance(result, CommitWritten)
         assert direct.read(KEY) == body
     assert [meta.key for meta in direct.list_from("")] == [KEY]
 
@@ -110,8 +110,8 @@ def test_failures_without_an_effect_are_tried_again(
     store, direct = stores(s3_server, proxy, 0)
     body = ours()
     proxy.arm(fault, times=2)
-    result = publish(store, KEY, body, clock=SystemClock(), ids=RandomIds())
-    assert result == Published(attempts=3)
+    result = write_commit(store, KEY, body, clock=SystemClock(), ids=RandomIds())
+    assert result == CommitWritten(attempts=3)
     assert direct.read(KEY) == body
 
 
@@ -121,7 +121,7 @@ def test_a_server_that_never_answers_leaves_the_commit_unknown(
     store, direct = stores(s3_server, proxy, 0)
     proxy.arm(FaultKind.DROP, times=3)
     with pytest.raises(CommitUnknown) as caught:
-        publish(
+        write_commit(
             store, KEY, ours(), clock=SystemClock(), ids=RandomIds(), attempts=3, commit_id="c1"
         )
     assert caught.value.fields["key"] == KEY
@@ -147,7 +147,7 @@ def test_wrong_credentials_are_a_refusal_and_show_no_secret(s3_server: S3Server)
     assert isinstance(outcome, Unknown)
     assert outcome.refusal is not None
     with pytest.raises(StorageError) as caught:
-        publish(store, KEY, b"x", clock=SystemClock(), ids=RandomIds())
+        write_commit(store, KEY, b"x", clock=SystemClock(), ids=RandomIds())
     for call in (lambda: store.read(KEY), lambda: list(store.list_from(""))):
         with pytest.raises(StorageError):
             call()
@@ -161,7 +161,7 @@ def test_a_missing_bucket_is_not_a_missing_object(s3_server: S3Server) -> None:
     for call in (
         lambda: store.read(KEY),
         lambda: list(store.list_from("")),
-        lambda: publish(store, KEY, b"x", clock=SystemClock(), ids=RandomIds()),
+        lambda: write_commit(store, KEY, b"x", clock=SystemClock(), ids=RandomIds()),
     ):
         with pytest.raises(StorageError) as caught:
             call()

@@ -12,7 +12,7 @@ from pyspark.errors import IllegalArgumentException
 from tests.unit.cli.running import run as run_command
 from twinlake import Table
 from twinlake.spark import DeltaTable, reorg
-from twinlake.table import Names
+from twinlake.table import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ def _recorded(path: Path) -> dict[str, Any]:
 
 
 def _by_name(spark: SparkSession, path: Path, where: str) -> None:
-    names = Names(path.parent / "names.db")
+    names = Catalog(path.parent / "names.db")
     names.register("orders", str(path))
     spark.conf.set("spark.twinlake.catalog", str(path.parent / "names.db"))
     try:

@@ -11,14 +11,14 @@ from tests.unit.commit.making import CONTEXT, add, base, change, features, metad
 from twinlake.actions import Action, AddFile, CommitInfo, SetTransaction
 from twinlake.commit import (
     Change,
+    Conflicting,
     IsolationLevel,
-    Moved,
     ReadSet,
-    Refused,
+    Rebased,
     Winner,
     assemble,
-    follow,
-    follow_all,
+    check_all_conflicts,
+    check_conflicts,
 )
 from twinlake.commit.row_tracking import mark_of
 from twinlake.schema.predicates import Column, Comparison, Expr, Literal, Op
@@ -62,8 +62,8 @@ def as_winner(ours: Change, version: int = 5) -> Winner:
 
 
 def rule(ours: Change, theirs: Change) -> str | None:
-    outcome = follow(ours, as_winner(theirs), CONTEXT)
-    return outcome.rule.id if isinstance(outcome, Refused) else None
+    outcome = check_conflicts(ours, as_winner(theirs), CONTEXT)
+    return outcome.rule.id if isinstance(outcome, Conflicting) else None
 
 
 @settings(max_examples=100)
@@ -99,8 +99,8 @@ def test_reading_more_never_lets_more_pass(ours: Change, theirs: Change) -> None
 @settings(max_examples=100)
 @given(changes)
 def test_nothing_conflicts_with_an_empty_commit(ours: Change) -> None:
-    outcome = follow(ours, Winner(version=5, actions=()), CONTEXT)
-    assert isinstance(outcome, Moved)
+    outcome = check_conflicts(ours, Winner(version=5, actions=()), CONTEXT)
+    assert isinstance(outcome, Rebased)
     assert outcome.change.actions == ours.actions
     assert outcome.change.version == 6
 
@@ -109,15 +109,15 @@ def test_nothing_conflicts_with_an_empty_commit(ours: Change) -> None:
 @given(changes, st.lists(changes, max_size=3))
 def test_following_all_is_following_one_by_one(ours: Change, others: list[Change]) -> None:
     winners = [as_winner(other, 5 + n) for n, other in enumerate(others)]
-    together = follow_all(ours, winners, CONTEXT)
-    current: Change | Refused = ours
+    together = check_all_conflicts(ours, winners, CONTEXT)
+    current: Change | Conflicting = ours
     for winner in winners:
-        if isinstance(current, Refused):
+        if isinstance(current, Conflicting):
             break
-        outcome = follow(current, winner, CONTEXT)
-        current = outcome if isinstance(outcome, Refused) else outcome.change
-    if isinstance(together, Refused):
-        assert isinstance(current, Refused)
+        outcome = check_conflicts(current, winner, CONTEXT)
+        current = outcome if isinstance(outcome, Conflicting) else outcome.change
+    if isinstance(together, Conflicting):
+        assert isinstance(current, Conflicting)
         assert together.winner == current.winner
         assert together.rule == current.rule
     else:
@@ -136,8 +136,8 @@ def test_row_ids_of_racing_appends_never_overlap(commits: list[list[int]]) -> No
     taken: list[tuple[int, int]] = []
     for number, rows in enumerate(commits):
         ours = change(*(add(f"{number}-{i}", "a", rows=n) for i, n in enumerate(rows)), on=start)
-        outcome = follow_all(ours, winners, CONTEXT)
-        assert isinstance(outcome, Moved)
+        outcome = check_all_conflicts(ours, winners, CONTEXT)
+        assert isinstance(outcome, Rebased)
         body = assemble(outcome.change, txn_id=str(number), engine_info="test")
         assert body.version == 5 + number
         for action, n in zip(
@@ -166,8 +166,8 @@ def test_in_commit_timestamps_only_grow(clocks: list[int]) -> None:
     stamps = [100]
     for number, now in enumerate(clocks):
         ours = change(add(str(number), "a"), on=start, timestamp_ms=now)
-        outcome = follow_all(ours, winners, CONTEXT)
-        assert isinstance(outcome, Moved)
+        outcome = check_all_conflicts(ours, winners, CONTEXT)
+        assert isinstance(outcome, Rebased)
         body = assemble(outcome.change, txn_id=str(number), engine_info="test")
         assert body.in_commit_timestamp is not None
         stamps.append(body.in_commit_timestamp)

@@ -65,7 +65,7 @@ CODE = re.compile(
     | (?<![\w-])--[a-z]                # an option
     | \b\w+\([^)]*\)                   # a call
     | \b[a-z]\w*=                      # an argument
-    | \b(?:Table|DeltaTable|Names|Transaction)\.\w+
+    | \b(?:Table|DeltaTable|Catalog|Transaction)\.\w+
     | \b(?:delta|spark|twinlake)\.[A-Za-z]\w+
     | \b[a-z]+_[a-z_]+\b               # a name of Python
     | \b[a-z]+[A-Z]\w+                 # a name of Delta

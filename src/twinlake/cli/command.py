@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from twinlake.cli.output import JsonOutput, allow_any_text
+from twinlake.cli.json_output import JsonOutput
+from twinlake.cli.output import allow_any_text
 from twinlake.cli.table_reference import TableReference
 from twinlake.errors import Code, TwinlakeError, UserError
 

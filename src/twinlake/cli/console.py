@@ -17,7 +17,7 @@ from rich.highlighter import JSONHighlighter
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from twinlake.cli.output import error_lines
+from twinlake.cli.error_text import error_lines
 from twinlake.cli.view import Fields, Grid, Heading, Lines, Paragraph
 
 if TYPE_CHECKING:

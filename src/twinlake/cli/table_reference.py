@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from twinlake.errors import Code, UnsupportedFeature, UserError
 from twinlake.log import load_snapshot, version_at
 from twinlake.storage import open_store
-from twinlake.table import Names, Table, default_catalog_path
+from twinlake.table import Catalog, Table, default_catalog_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ class TableReference:
         """
         if _is_path(self.path):
             return self.path
-        names = Names(default_catalog_path(os.environ))
+        names = Catalog(default_catalog_path(os.environ))
         if "." not in self.path and not _is_registered(names, self.path):
             return self.path
         try:
@@ -96,7 +96,7 @@ def _is_path(text: str) -> bool:
     return "/" in text or os.sep in text or ":" in text or not text.strip(".") or _exists(text)
 
 
-def _is_registered(names: Names, word: str) -> bool:
+def _is_registered(names: Catalog, word: str) -> bool:
     try:
         names.parse(word)
     except UserError:

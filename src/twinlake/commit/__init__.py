@@ -5,8 +5,15 @@ from twinlake.commit.checks.check import CheckFailure, CommitCheck, Draft
 from twinlake.commit.checks.compat import compat_refusal
 from twinlake.commit.checks.footers import file_footers
 from twinlake.commit.checks.registry import CHECKS, run_checks
+from twinlake.commit.commit_write import CommitWritten, Lost, write_commit
 from twinlake.commit.conflict.rule import Clash, ClashKind, ConflictRule, Context, Rebase
-from twinlake.commit.conflict.rules import RULES, Moved, Refused, follow, follow_all
+from twinlake.commit.conflict.rules import (
+    RULES,
+    Conflicting,
+    Rebased,
+    check_all_conflicts,
+    check_conflicts,
+)
 from twinlake.commit.hooks import (
     CHECKPOINT_HOOK,
     CHECKSUM_HOOK,
@@ -25,7 +32,6 @@ from twinlake.commit.options import (
     CommitResult,
     client_context,
 )
-from twinlake.commit.publish import Lost, Published, publish
 from twinlake.commit.read_set import ReadSet
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN
 from twinlake.commit.summary import CommitSummary, Winner, summarize
@@ -50,33 +56,33 @@ __all__ = [
     "CommitOptions",
     "CommitResult",
     "CommitSummary",
+    "CommitWritten",
     "ConflictRule",
+    "Conflicting",
     "Context",
     "Draft",
     "HookContext",
     "HookWarning",
     "IsolationLevel",
     "Lost",
-    "Moved",
     "Operation",
     "OperationName",
     "PostCommitHook",
-    "Published",
     "ReadSet",
     "Rebase",
-    "Refused",
+    "Rebased",
     "Transaction",
     "Winner",
     "assemble",
+    "check_all_conflicts",
+    "check_conflicts",
     "client_context",
     "compat_refusal",
     "effective_level",
     "file_footers",
-    "follow",
-    "follow_all",
-    "publish",
     "run_checks",
     "run_hooks",
     "summarize",
     "table_level",
+    "write_commit",
 ]

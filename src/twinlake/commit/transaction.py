@@ -17,11 +17,11 @@ from twinlake.commit.checks.compat import CompatChange
 from twinlake.commit.checks.draft_reader import DraftReader
 from twinlake.commit.checks.file_spelling import with_our_spellings
 from twinlake.commit.checks.registry import COMPAT_CHECK, run_checks
-from twinlake.commit.conflict.rules import Refused, follow
+from twinlake.commit.commit_write import Lost, write_commit
+from twinlake.commit.conflict.rules import Conflicting, check_conflicts
 from twinlake.commit.conflict.winners import missed_winner, read_winners
 from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
 from twinlake.commit.options import AlreadyCommitted, CommitOptions, CommitResult, engine_info
-from twinlake.commit.publish import Lost, publish
 from twinlake.commit.read_set import ReadSet
 from twinlake.commit.row_tracking import mark_of, stored_metadata
 from twinlake.commit.summary import summarize
@@ -240,7 +240,7 @@ class Transaction:
             run_checks(draft, self._options.checks)
             body = self._assemble(change, txn_id)
             data = encode_lines(body.actions)
-            outcome = self._ruled_out(current) or publish(
+            outcome = self._ruled_out(current) or write_commit(
                 self._store,
                 commit_key(body.version),
                 data,
@@ -258,8 +258,8 @@ class Transaction:
                 change = replace(change, reads=change.reads.with_files(self.reads.files))
             for winner in read_winners(self._store, change, outcome.winner):
                 known = with_our_spellings(winner, change, current.paths)
-                moved = follow(change, known, self._options.context, self._options.rules)
-                if isinstance(moved, Refused):
+                moved = check_conflicts(change, known, self._options.context, self._options.rules)
+                if isinstance(moved, Conflicting):
                     raise moved.to_error()
                 change = moved.change
                 notes.extend(moved.notes)

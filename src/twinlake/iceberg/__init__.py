@@ -1,8 +1,7 @@
 """The Iceberg side: metadata derived from the Delta log, zero copy."""
 
-from twinlake.iceberg.sync.conversion_run import SyncResult, sync_table, synced_version
 from twinlake.iceberg.sync.hook import (
-    HOOKS,
+    ICEBERG_HOOKS,
     SYNC_HOOK,
     Lag,
     lag_of,
@@ -10,9 +9,10 @@ from twinlake.iceberg.sync.hook import (
     syncs_with_commit,
 )
 from twinlake.iceberg.sync.integrity import IntegrityCheck
+from twinlake.iceberg.sync.table_sync import SyncResult, sync_table, synced_version
 
 __all__ = [
-    "HOOKS",
+    "ICEBERG_HOOKS",
     "SYNC_HOOK",
     "IntegrityCheck",
     "Lag",

@@ -20,6 +20,7 @@ from twinlake.protocol.feature_lookup import (
     minimum_versions,
     render_feature_table,
 )
+from twinlake.protocol.feature_predicates import constraint_names
 from twinlake.protocol.gates import (
     CLIENT_FEATURES,
     Client,
@@ -69,7 +70,6 @@ from twinlake.protocol.requirements import (
     required_minimum_protocol,
     upgrade_protocol_from_metadata_for_existing_table,
 )
-from twinlake.protocol.triggers import constraint_names
 
 __all__ = [
     "APPEND_ONLY_WRITER_VERSION_1X",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from twinlake.errors import how_to_drop_column, how_to_drop_constraint
+from twinlake.protocol import feature_predicates as on
 from twinlake.protocol import features, keys
-from twinlake.protocol import triggers as on
 from twinlake.protocol.domains import ROW_TRACKING_DOMAIN
 from twinlake.protocol.feature import (
     ClientSupport,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from twinlake.errors import Code, UserError
+from twinlake.protocol import feature_predicates as on
 from twinlake.protocol import features, keys
-from twinlake.protocol import triggers as on
 from twinlake.protocol.feature_lookup import (
     FEATURES,
     auto_enabled_features,

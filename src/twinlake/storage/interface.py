@@ -21,12 +21,12 @@ __all__ = [
     "Configured",
     "Conflict",
     "CreateOutcome",
+    "Durable",
     "ObjectMeta",
     "OnDisk",
     "Reopenable",
     "Store",
     "StoreConfig",
-    "Syncs",
     "Unknown",
     "store_config",
 ]
@@ -155,7 +155,7 @@ class OnDisk(Protocol):
 
 
 @runtime_checkable
-class Syncs(Protocol):
+class Durable(Protocol):
     """A store that can be asked to bring an object that is there to safety."""
 
     def sync(self, key: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
-from twinlake.table.catalog.names import Names, TableName, default_catalog_path
+from twinlake.table.catalog.sqlite_catalog import Catalog, TableName, default_catalog_path
 from twinlake.table.detail import Detail, clustering_columns, describe
 from twinlake.table.rendering import human_size
 from twinlake.table.stores import shared_store, table_exists
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from twinlake.table.twin.verify_twin import verify_twin
 
 __all__ = [
+    "Catalog",
     "Detail",
     "Diff",
     "ImportResult",
-    "Names",
     "Table",
     "TableName",
     "TableWatcher",

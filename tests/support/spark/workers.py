@@ -231,7 +231,7 @@ def rows_by_plain_reader(path: Path, table: Any) -> dict[int, int]:
     import numpy as np
     import pyarrow.parquet as pq
 
-    from twinlake.spark.read.deletion_vectors import read_deletion_vectors
+    from twinlake.spark.read.packed_positions import read_deletion_vectors
 
     files = table.snapshot.files()
     hidden = read_deletion_vectors(table.snapshot.store, files)

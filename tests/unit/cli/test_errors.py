@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.cli.running import check_golden, normalised, run
 from twinlake import Table
-from twinlake.cli.output import error_lines
+from twinlake.cli.error_text import error_lines
 from twinlake.errors import Code, TwinlakeError, UserError
 
 if TYPE_CHECKING:

@@ -27,15 +27,15 @@ from twinlake.commit import (
     RULES,
     Base,
     Change,
+    Conflicting,
     Context,
     IsolationLevel,
-    Moved,
     ReadSet,
-    Refused,
+    Rebased,
     Winner,
     assemble,
-    follow,
-    follow_all,
+    check_all_conflicts,
+    check_conflicts,
 )
 from twinlake.commit.row_tracking import ROW_TRACKING_DOMAIN
 from twinlake.errors import (
@@ -293,8 +293,8 @@ REFUSALS = [
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_rule_refuses_and_says_why(case: Refusal) -> None:
-    outcome = follow(case.ours, case.winner, case.context)
-    assert isinstance(outcome, Refused), outcome
+    outcome = check_conflicts(case.ours, case.winner, case.context)
+    assert isinstance(outcome, Conflicting), outcome
     error = outcome.to_error()
     assert type(error) is case.error
     assert error.rule == case.rule == outcome.rule.id
@@ -318,8 +318,8 @@ def test_wording_is_the_golden_one() -> None:
     """One file holds the wording, so that a reviewer sees the text change."""
     parts = []
     for case in REFUSALS:
-        outcome = follow(case.ours, case.winner, case.context)
-        assert isinstance(outcome, Refused)
+        outcome = check_conflicts(case.ours, case.winner, case.context)
+        assert isinstance(outcome, Conflicting)
         error = outcome.to_error()
         parts.append(
             f"[{case.id}] {case.rule} {type(error).__name__} {error.delta_class}\n{error}\n"
@@ -339,8 +339,8 @@ def test_rules_stand_in_the_order_of_delta() -> None:
 
 
 def moved(ours: Change, *winners: Winner, context: Context = CONTEXT) -> Change:
-    outcome = follow_all(ours, winners, context)
-    assert isinstance(outcome, Moved), outcome
+    outcome = check_all_conflicts(ours, winners, context)
+    assert isinstance(outcome, Rebased), outcome
     return outcome.change
 
 
@@ -490,8 +490,8 @@ def test_other_values_of_allowed_properties_are_refused(
     before: dict[str, str], after: dict[str, str], protocol: Protocol, obstacle: str
 ) -> None:
     state = base(meta=metadata(before), protocol=protocol)
-    outcome = follow(change(add("n"), on=state), winner(metadata(after)), CONTEXT)
-    assert isinstance(outcome, Refused)
+    outcome = check_conflicts(change(add("n"), on=state), winner(metadata(after)), CONTEXT)
+    assert isinstance(outcome, Conflicting)
     assert obstacle in outcome.clash.why
 
 
@@ -507,8 +507,8 @@ def test_other_values_of_allowed_properties_are_refused(
 )
 def test_schema_changes_of_the_winner_are_refused(schema: str) -> None:
     after = replace(metadata(parts=["p"]), schema_string=schema)
-    outcome = follow(change(add("n", "a")), winner(after), CONTEXT)
-    assert isinstance(outcome, Refused)
+    outcome = check_conflicts(change(add("n", "a")), winner(after), CONTEXT)
+    assert isinstance(outcome, Conflicting)
     assert outcome.rule.id == "OCC-02"
 
 
@@ -617,14 +617,16 @@ def test_appends_by_level(level: IsolationLevel, blind: bool | None, passes: boo
     ours = change(
         remove("f"), operation="DELETE", isolation=level, reads=ReadSet(predicates=(IN_A,))
     )
-    outcome = follow(ours, winner(add("n", "a"), blind=blind), CONTEXT)
-    assert isinstance(outcome, Moved) is passes
+    outcome = check_conflicts(ours, winner(add("n", "a"), blind=blind), CONTEXT)
+    assert isinstance(outcome, Rebased) is passes
 
 
 def test_metadata_changes_are_checked_against_blind_appends() -> None:
     reads = ReadSet(predicates=(IN_A,))
     ours = change(metadata({"a": "1"}, parts=["p"]), reads=reads, operation="ADD CONSTRAINT")
-    assert isinstance(follow(ours, winner(add("n", "a"), blind=True), CONTEXT), Refused)
+    assert isinstance(
+        check_conflicts(ours, winner(add("n", "a"), blind=True), CONTEXT), Conflicting
+    )
 
 
 def test_appends_to_other_partitions_pass() -> None:
@@ -635,7 +637,7 @@ def test_appends_to_other_partitions_pass() -> None:
 def test_winners_are_followed_one_after_the_other() -> None:
     ours = change(remove("f"), operation="DELETE", reads=ReadSet(files=frozenset({"f"})))
     first, second = winner(add("n", "a")), winner(remove("f"), version=6, operation="DELETE")
-    outcome = follow_all(ours, [first, second], CONTEXT)
-    assert isinstance(outcome, Refused)
+    outcome = check_all_conflicts(ours, [first, second], CONTEXT)
+    assert isinstance(outcome, Conflicting)
     assert outcome.winner.version == 6
     assert outcome.to_error().code is Code.CONFLICT_DELETE_READ

@@ -8,7 +8,15 @@ import pytest
 
 from tests.unit.commit.making import CONTEXT, add, base, change, dv, metadata, remove
 from twinlake.actions import Action, CommitInfo, SetTransaction
-from twinlake.commit import Change, IsolationLevel, Moved, ReadSet, Refused, Winner, follow
+from twinlake.commit import (
+    Change,
+    Conflicting,
+    IsolationLevel,
+    ReadSet,
+    Rebased,
+    Winner,
+    check_conflicts,
+)
 from twinlake.protocol import Protocol
 from twinlake.schema.predicates import Column, Comparison, Literal, Op
 from twinlake.schema.types import STRING
@@ -109,8 +117,8 @@ def as_winner(name: str) -> Winner:
 
 
 def verdict(ours: str, theirs: str, isolation: IsolationLevel | None = None) -> str:
-    outcome = follow(as_change(ours, isolation), as_winner(theirs), CONTEXT)
-    return outcome.rule.id if isinstance(outcome, Refused) else "."
+    outcome = check_conflicts(as_change(ours, isolation), as_winner(theirs), CONTEXT)
+    return outcome.rule.id if isinstance(outcome, Conflicting) else "."
 
 
 def test_the_matrix_is_complete() -> None:
@@ -146,8 +154,8 @@ def test_pairs_that_both_remove_never_both_win(left: str, right: str) -> None:
 def test_removal_on_both_sides_is_seen_without_any_read() -> None:
     """The delete-delete rule stands alone: a DELETE that recorded no read still loses."""
     ours = change(remove("f"), operation="DELETE")
-    outcome = follow(ours, as_winner("delete-a"), CONTEXT)
-    assert isinstance(outcome, Refused)
+    outcome = check_conflicts(ours, as_winner("delete-a"), CONTEXT)
+    assert isinstance(outcome, Conflicting)
     assert outcome.rule.id == "OCC-09"
 
 
@@ -155,7 +163,7 @@ def test_two_deletes_by_deletion_vector_on_one_file_conflict() -> None:
     """The anomaly of Iceberg's merge-on-read, a row that comes back, cannot happen here."""
     ours = change(remove("f"), add("f", "a", deletion_vector=dv("e")), operation="UPDATE")
     winner = Winner(version=5, actions=(remove("f"), add("f", "a", deletion_vector=dv("d"))))
-    outcome = follow(ours, winner, CONTEXT)
-    assert isinstance(outcome, Refused)
-    assert not isinstance(follow(ours, as_winner("delete-b"), CONTEXT), Refused)
-    assert isinstance(follow(as_change("append"), as_winner("append"), CONTEXT), Moved)
+    outcome = check_conflicts(ours, winner, CONTEXT)
+    assert isinstance(outcome, Conflicting)
+    assert not isinstance(check_conflicts(ours, as_winner("delete-b"), CONTEXT), Conflicting)
+    assert isinstance(check_conflicts(as_change("append"), as_winner("append"), CONTEXT), Rebased)

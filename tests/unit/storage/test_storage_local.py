@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from twinlake.errors import Code, StorageError, UserError
-from twinlake.storage import Committed, Conflict, LocalStore, Syncs, Unknown
+from twinlake.storage import Committed, Conflict, Durable, LocalStore, Unknown
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -239,7 +239,7 @@ def test_sync_brings_a_file_and_its_folder_to_disk(
     store = LocalStore(tmp_path)
     store.create("log/0.json", b"x")
     monkeypatch.setattr(os, "fsync", record)
-    assert isinstance(store, Syncs)
+    assert isinstance(store, Durable)
     store.sync("log/0.json")
     LocalStore(tmp_path, durable=False).sync("log/0.json")
     assert seen == ["log/0.json", "log"]

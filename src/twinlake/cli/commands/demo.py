@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import command
+from twinlake.cli.error_text import error_lines
 from twinlake.cli.examples import load_example
-from twinlake.cli.output import error_lines
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.view import Heading, Lines, View
 from twinlake.errors import Code, UserError

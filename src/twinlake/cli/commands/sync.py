@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from twinlake.cli.command import command, store_option
-from twinlake.cli.output import JsonOutput, error_lines
+from twinlake.cli.error_text import error_lines
+from twinlake.cli.json_output import JsonOutput
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.table_reference import TableReference
 from twinlake.cli.view import Fields, View

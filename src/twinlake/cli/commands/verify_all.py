@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinlake.cli.command import command
-from twinlake.cli.output import JsonOutput
+from twinlake.cli.json_output import JsonOutput
 from twinlake.cli.verify.options import VerifyCommand
 from twinlake.cli.verify.report import PARTS, VerifyReport
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from twinlake.commit.summary import Winner
     from twinlake.errors import ConflictError
 
-__all__ = ["RULES", "Moved", "Refused", "follow", "follow_all"]
+__all__ = ["RULES", "Conflicting", "Rebased", "check_all_conflicts", "check_conflicts"]
 
 
 def _protocol(ours: Change, winner: Winner, ctx: Context) -> Verdict:
@@ -321,7 +321,7 @@ RULES: Final[tuple[ConflictRule, ...]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Conflicting:
     """A rule said no."""
 
     rule: ConflictRule
@@ -335,16 +335,16 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class Rebased:
     """Our change, on top of the winner."""
 
     change: Change
     notes: tuple[str, ...] = ()
 
 
-def follow(
+def check_conflicts(
     ours: Change, winner: Winner, ctx: Context, rules: Iterable[ConflictRule] = RULES
-) -> Refused | Moved:
+) -> Conflicting | Rebased:
     """Our change after one winner, or why there is none."""
     base: dict[str, Any] = {"version": winner.version}
     notes = []
@@ -353,7 +353,7 @@ def follow(
         if result is None:
             continue
         if isinstance(result, Clash):
-            return Refused(rule=rule, clash=result, winner=winner, ours=ours)
+            return Conflicting(rule=rule, clash=result, winner=winner, ours=ours)
         notes.append(f"{rule.id} {result.note}")
         base.update(result.base)
         if result.actions is not None:
@@ -361,18 +361,18 @@ def follow(
         if result.reads is not None:
             ours = replace(ours, reads=result.reads)
     moved = replace(ours, base=replace(ours.base, **base))
-    return Moved(change=moved, notes=tuple(notes))
+    return Rebased(change=moved, notes=tuple(notes))
 
 
-def follow_all(
+def check_all_conflicts(
     ours: Change, winners: Iterable[Winner], ctx: Context, rules: Iterable[ConflictRule] = RULES
-) -> Refused | Moved:
+) -> Conflicting | Rebased:
     """Our change after several winners, oldest first."""
     ordered = tuple(rules)
     notes: tuple[str, ...] = ()
     for winner in winners:
-        outcome = follow(ours, winner, ctx, ordered)
-        if isinstance(outcome, Refused):
+        outcome = check_conflicts(ours, winner, ctx, ordered)
+        if isinstance(outcome, Conflicting):
             return outcome
         ours, notes = outcome.change, (*notes, *outcome.notes)
-    return Moved(change=ours, notes=notes)
+    return Rebased(change=ours, notes=notes)

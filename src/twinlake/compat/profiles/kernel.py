@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.profiles.java_literal import is_java_literal_of
 from twinlake.compat.rule import Finding
-from twinlake.compat.rules.map_key import matched_fields
+from twinlake.compat.rules.map_key_diff import matched_fields
 from twinlake.compat.rules.property import mode_finding, property_finding
 from twinlake.compat.rules.protocol import ALLOWED
 from twinlake.compat.rules.schema import (

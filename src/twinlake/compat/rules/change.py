@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.compat.compat_feature import COMPATS
 from twinlake.compat.rule import Finding
-from twinlake.compat.rules.map_key import key_changes
+from twinlake.compat.rules.map_key_diff import key_changes
 from twinlake.compat.rules.schema_index import index_schema
 from twinlake.protocol import keys
 from twinlake.schema import render_path

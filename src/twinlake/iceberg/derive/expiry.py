@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from twinlake.iceberg.format.table_metadata import SnapshotEntry, TableMetadata
     from twinlake.protocol import Metadata
 
-__all__ = ["EARLY_REMOVALS", "REMOVAL", "Horizon", "removal_ms", "retention_ms", "vacuum_horizon"]
+__all__ = [
+    "EARLY_REMOVALS",
+    "REMOVAL",
+    "SnapshotExpiration",
+    "removal_ms",
+    "retention_ms",
+    "vacuum_horizon",
+]
 
 #: The property that lists removals (version and time) from before the snapshot they follow.
 EARLY_REMOVALS: Final = "twinlake.early-removals"
@@ -68,7 +75,7 @@ def removal_ms(changes: FileChanges) -> int | None:
     return min((one.deletion_timestamp or 0 for one in gone), default=None)
 
 
-class Horizon:
+class SnapshotExpiration:
     """How far VACUUM may have come by the commits that pass by, after those of a state."""
 
     def __init__(self, metadata: TableMetadata) -> None:

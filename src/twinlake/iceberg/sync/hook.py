@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.commit import DEFAULT_HOOKS, PostCommitHook
 from twinlake.compat import enabled_compats
 from twinlake.errors import CompatViolation, CorruptTable, TwinlakeError
-from twinlake.iceberg.sync.conversion_run import sync_table
 from twinlake.iceberg.sync.integrity import IntegrityCheck
 from twinlake.iceberg.sync.metadata_files import MetadataFiles
+from twinlake.iceberg.sync.table_sync import sync_table
 from twinlake.log import commit_key, load_snapshot
 from twinlake.protocol import keys
 
 if TYPE_CHECKING:
     from twinlake.commit import HookContext
-    from twinlake.iceberg.sync.conversion_run import SyncResult
+    from twinlake.iceberg.sync.table_sync import SyncResult
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.runtime import Executor
 
 __all__ = [
-    "HOOKS",
+    "ICEBERG_HOOKS",
     "SYNC_HOOK",
     "Lag",
     "lag_of",
@@ -155,5 +155,5 @@ def _overtake(context: HookContext) -> None:
 
 
 SYNC_HOOK: Final = PostCommitHook(name="iceberg", run=_after_commit)
-HOOKS: Final[tuple[PostCommitHook, ...]] = (*DEFAULT_HOOKS, SYNC_HOOK)
+ICEBERG_HOOKS: Final[tuple[PostCommitHook, ...]] = (*DEFAULT_HOOKS, SYNC_HOOK)
 """What tables do after a commit."""

@@ -69,7 +69,7 @@ class CachedState:
 
 
 class MetadataCache:
-    """Grounds by the store they are in, least recently used out first."""
+    """Cached states by the store they are in, least recently used out first."""
 
     def __init__(self, capacity: int = 16) -> None:
         self._capacity = capacity

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from twinlake.storage import Store
 
-__all__ = ["Piece", "Standing"]
+__all__ = ["CheckpointPart", "PresentFile"]
 
 
-class Standing(Enum):
+class PresentFile(Enum):
     """What is under a name that we want."""
 
     NOTHING = "nothing"
@@ -35,7 +35,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CheckpointPart:
     """A file of a checkpoint to encode and store; picklable, for executors elsewhere."""
 
     store: Store
@@ -54,9 +54,9 @@ class Piece:
             _create_or_keep(self.store, self.key, data)
         return self.key, len(data)
 
-    def standing(self) -> tuple[str, Standing]:
+    def present_file(self) -> tuple[str, PresentFile]:
         """What is under the key already."""
-        return self.key, _standing(self.store, self.key, self._data())
+        return self.key, _present_file(self.store, self.key, self._data())
 
     def claim(self) -> tuple[str, int, bool, bool]:
         """Key, size, whether this call made the file, and whether it holds what this one says."""
@@ -67,27 +67,27 @@ class Piece:
         refusal = getattr(outcome, "refusal", None)
         if refusal is not None:
             raise refusal
-        standing = _standing(self.store, self.key, data)
-        if standing in (Standing.NOTHING, Standing.DAMAGED):
+        present_file = _present_file(self.store, self.key, data)
+        if present_file in (PresentFile.NOTHING, PresentFile.DAMAGED):
             replace_object(self.store, self.key, data)
-        same = standing is not Standing.FOREIGN
-        return self.key, len(data), same and standing is not Standing.OURS, same
+        same = present_file is not PresentFile.FOREIGN
+        return self.key, len(data), same and present_file is not PresentFile.OURS, same
 
     def _data(self) -> bytes:
         return encode_parquet(self.state, self.rows, types=self.types)
 
 
-def _standing(store: Store, key: str, data: bytes) -> Standing:
+def _present_file(store: Store, key: str, data: bytes) -> PresentFile:
     try:
         found = store.read(key)
     except StorageError as error:
         if error.code is Code.STORAGE_NOT_FOUND:
-            return Standing.NOTHING
+            return PresentFile.NOTHING
         raise
     if found == data:
-        return Standing.OURS
+        return PresentFile.OURS
     # A part without any rows is a part like others.
-    return Standing.DAMAGED if _num_rows(store, key) is None else Standing.FOREIGN
+    return PresentFile.DAMAGED if _num_rows(store, key) is None else PresentFile.FOREIGN
 
 
 def _create_or_keep(store: Store, key: str, data: bytes) -> None:

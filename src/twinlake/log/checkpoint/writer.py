@@ -25,7 +25,7 @@ from twinlake.log.checkpoint.columns import (
     file_rows,
 )
 from twinlake.log.checkpoint.last_checkpoint import write_last_checkpoint
-from twinlake.log.checkpoint.parts import Piece, Standing
+from twinlake.log.checkpoint.parts import CheckpointPart, PresentFile
 from twinlake.log.columns import adds_from, removes_from
 from twinlake.log.listing import Checkpoint
 from twinlake.log.names import (
@@ -246,7 +246,7 @@ class _Written:
 
 def _write_classic(job: _Job) -> _Written:
     key = checkpoint_key(job.snapshot.version)
-    piece = Piece(job.store, key, job.content.state, job.rows(), STATE_TYPES, unique=False)
+    piece = CheckpointPart(job.store, key, job.content.state, job.rows(), STATE_TYPES, unique=False)
     return _Written(job.files(dict([piece.write()])))
 
 
@@ -274,18 +274,22 @@ def _try_multipart(job: _Job, rows: FileRows, parts: int) -> _Written | None:
     keys = [multipart_key(job.snapshot.version, n + 1, parts) for n in range(parts)]
     pieces = [
         # The few actions that have no path all go to the first part.
-        Piece(job.store, key, job.content.state if n == 0 else (), part, STATE_TYPES, unique=False)
+        CheckpointPart(
+            job.store, key, job.content.state if n == 0 else (), part, STATE_TYPES, unique=False
+        )
         for n, (key, part) in enumerate(zip(keys, distribute(rows, parts), strict=True))
     ]
     folder = job.store.list_from(LOG_FOLDER, f"{LOG_FOLDER}/{log_prefix(job.snapshot.version)}")
     nothing_there = not {item.key for item in folder}.intersection(keys)
-    found = {} if nothing_there else dict(job.runtime.executor.map(Piece.standing, pieces))
-    if Standing.FOREIGN in found.values():
+    found = (
+        {} if nothing_there else dict(job.runtime.executor.map(CheckpointPart.present_file, pieces))
+    )
+    if PresentFile.FOREIGN in found.values():
         return None
     # Whoever has the first part goes on; a rival that came first is noticed before more is done.
     sizes, created, ours = dict[str, int](), list[str](), True
     for some in (pieces[:1], pieces[1:]):
-        for key, size, by_us, same in job.runtime.executor.map(Piece.claim, some):
+        for key, size, by_us, same in job.runtime.executor.map(CheckpointPart.claim, some):
             sizes[key] = size
             ours = ours and same
             created += [key] if by_us else []
@@ -309,7 +313,9 @@ def _write_v2(job: _Job, key: str, *, unique: bool) -> _Written:
     sidecars = _write_sidecars(job, rows) if job.sidecars else ()
     state = (*_v2_state(job, sidecars), *job.content.state)
     inline = FileRows(rows.adds.slice(0, 0), rows.removes.slice(0, 0)) if sidecars else rows
-    piece = Piece(job.store, key, state, inline, {**STATE_TYPES, **V2_TYPES}, unique=unique)
+    piece = CheckpointPart(
+        job.store, key, state, inline, {**STATE_TYPES, **V2_TYPES}, unique=unique
+    )
     return _Written(job.files(dict([piece.write()])), sidecars)
 
 
@@ -345,7 +351,9 @@ def _quiet(remove: RemoveFile) -> RemoveFile:
 def _write_sidecars(job: _Job, rows: FileRows) -> tuple[dict[str, Any], ...]:
     # Every one gets a name of its own: a rival's checkpoint of this version never shares them.
     pieces = [
-        Piece(job.store, f"{SIDECAR_FOLDER}/{job.runtime.ids.uuid()}.parquet", (), part, {}, True)
+        CheckpointPart(
+            job.store, f"{SIDECAR_FOLDER}/{job.runtime.ids.uuid()}.parquet", (), part, {}, True
+        )
         for part in distribute(rows, job.sidecars)
     ]
     return tuple(
@@ -354,7 +362,7 @@ def _write_sidecars(job: _Job, rows: FileRows) -> tuple[dict[str, Any], ...]:
             "sizeInBytes": size,
             "modificationTime": job.content.now_ms,
         }
-        for key, size in job.runtime.executor.map(Piece.write, pieces)
+        for key, size in job.runtime.executor.map(CheckpointPart.write, pieces)
     )
 
 

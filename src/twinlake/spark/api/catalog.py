@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from twinlake.errors import Code, UserError
 from twinlake.spark.session import check_session, session_conf, settings_of
 from twinlake.storage import parse_location
-from twinlake.table import Names, Table, default_catalog_path
+from twinlake.table import Catalog, Table, default_catalog_path
 from twinlake.table.catalog import split_name
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ class CatalogTableReference:
     name: str | None = None
 
 
-def session_catalog(spark: SparkSession) -> Names:
+def session_catalog(spark: SparkSession) -> Catalog:
     """The catalog of names of the session; bare names are in its current database."""
     check_session(spark)
     file = session_conf(spark, _CATALOG, "") or default_catalog_path(os.environ)
-    return Names(file, namespace=spark.catalog.currentDatabase())
+    return Catalog(file, namespace=spark.catalog.currentDatabase())
 
 
 def without_spark_catalog(name: str) -> str:

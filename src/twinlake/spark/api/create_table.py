@@ -31,7 +31,7 @@ from twinlake.spark.dml.overwrite import all_files
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import clustering_columns, shared_store
-from twinlake.table.catalog import HOOKS
+from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.protocol import Metadata
-    from twinlake.table import Names, Table, TableName
+    from twinlake.table import Catalog, Table, TableName
 
 __all__ = ["CreateMode", "TableDefinition"]
 
@@ -115,7 +115,7 @@ _OPERATIONS: Final = {
 class _Target:
     """The name and location that a definition asks for."""
 
-    names: Names
+    names: Catalog
     location: str
     name: TableName | None
     registered: bool
@@ -144,7 +144,7 @@ class _Target:
                 Code.INVALID_ARGUMENT,
                 f"There is no namespace {full.namespace}.",
                 why=f"{names.file.path} does not have it",
-                fix=f"Run `twinlake.table.Names({str(names.file.path)!r})"
+                fix=f"Run `twinlake.Catalog({str(names.file.path)!r})"
                 f".create_namespace({full.namespace!r})` first.",
                 delta_class="SCHEMA_NOT_FOUND",
                 fields={"namespace": full.namespace},
@@ -161,7 +161,7 @@ class _Target:
         )
 
     @classmethod
-    def _of_path(cls, names: Names, wanted: str, given: str | None) -> _Target:
+    def _of_path(cls, names: Catalog, wanted: str, given: str | None) -> _Target:
         location = names.locate(wanted)
         if given is not None and given != location:
             raise _misplaced(wanted, location, given)
@@ -226,7 +226,7 @@ def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target
         store,
         _operation(how, asked, metadata, managed=target.managed),
         runtime,
-        HOOKS,
+        TABLE_HOOKS,
         options=_options(spark, settings.policy),
     )
     CACHE.forget(store.url)
@@ -254,7 +254,7 @@ def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
         table.snapshot,
         _operation(how, asked, metadata, managed=target.managed),
         table.runtime,
-        HOOKS,
+        TABLE_HOOKS,
         options=_options(spark, table.policy),
     )
     transaction.record(removal.reads)

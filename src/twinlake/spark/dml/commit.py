@@ -15,7 +15,7 @@ from twinlake.schema import physical_path, render_path, walk_fields
 from twinlake.spark.files.file_target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
 from twinlake.storage import decode_path
-from twinlake.table.catalog import HOOKS
+from twinlake.table.catalog import TABLE_HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ def commit_change(
     chosen = replace(options or CommitOptions(policy=table.policy), trusted_files=trusted)
     if tags:
         chosen = replace(chosen, tags={**chosen.tags, **tags})
-    transaction = Transaction(table.snapshot, operation, table.runtime, HOOKS, options=chosen)
+    transaction = Transaction(table.snapshot, operation, table.runtime, TABLE_HOOKS, options=chosen)
     if reads is not None:
         transaction.record(reads)
     if txn is not None and transaction.set_transaction(*txn) is not None:

@@ -34,7 +34,7 @@ from twinlake.schema import STRING, StructField
 from twinlake.spark.dml.commit import UncommittedFiles, commit_change, table_target
 from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.file_writer import write_files
-from twinlake.spark.read.deletion_vectors import read_deletion_vectors
+from twinlake.spark.read.packed_positions import read_deletion_vectors
 from twinlake.spark.read.table_scan import (
     FILE_NUMBER,
     ROW_COMMIT_VERSION,

@@ -36,7 +36,7 @@ from twinlake.spark.rows.schema_evolution import (
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
 from twinlake.table import shared_store, table_exists
-from twinlake.table.catalog import HOOKS
+from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
 
 if TYPE_CHECKING:
@@ -235,7 +235,9 @@ class _Creation:
             system_domains=frozenset({CLUSTERING_DOMAIN}),
             trusted_files=True,
         )
-        transaction = Transaction.for_new_table(store, operation, runtime, HOOKS, options=commit)
+        transaction = Transaction.for_new_table(
+            store, operation, runtime, TABLE_HOOKS, options=commit
+        )
         CACHE.forget(store.url)
         with UncommittedFiles(store) as made:
             domain = clustering_domain(metadata, options.cluster_by) if options.cluster_by else None

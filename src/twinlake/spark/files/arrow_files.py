@@ -23,7 +23,7 @@ from twinlake.schema import HIVE_NULL, Struct, render_partition_path, render_par
 from twinlake.schema import to_arrow as schema_to_arrow
 from twinlake.spark.files.arrow_types import conform_array
 from twinlake.spark.files.file_layout import FileLayout, file_tags
-from twinlake.storage import OnDisk, Syncs, encode_path, os_errors
+from twinlake.storage import Durable, OnDisk, encode_path, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -285,7 +285,7 @@ class _File:
         modified = int(time.time() * 1000)
         if isinstance(store, OnDisk):
             self._sink.close()
-            if isinstance(store, Syncs):
+            if isinstance(store, Durable):
                 store.sync(self._key)
             if (meta := store.head(self._key)) is not None:
                 modified = meta.modified_ms

@@ -55,7 +55,7 @@ from twinlake.spark.job_storage_errors import job_storage_error
 from twinlake.spark.jvm_encoding import non_utf8_encoding
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted
-from twinlake.storage import OnDisk, Syncs, encode_path, os_errors
+from twinlake.storage import Durable, OnDisk, encode_path, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -262,7 +262,7 @@ def _move_file(
     os.makedirs(path[: path.rindex("/")], exist_ok=True)  # noqa: PTH103
     moved.append(new_key)
     os.rename(disk.local_path(key), path)  # noqa: PTH104
-    if isinstance(store, Syncs):
+    if isinstance(store, Durable):
         store.sync(new_key)
     meta = store.head(new_key)
     return AddFile(

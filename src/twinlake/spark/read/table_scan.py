@@ -30,7 +30,11 @@ from twinlake.schema import (
 )
 from twinlake.spark.errors import encode_error_around_row
 from twinlake.spark.read.columns import ReadColumns
-from twinlake.spark.read.deletion_vectors import (
+from twinlake.spark.read.field_ids import split_by_field_ids
+from twinlake.spark.read.file_list import file_keys, hadoop_root, read_files
+from twinlake.spark.read.hidden_files import read_hidden_files
+from twinlake.spark.read.hive_partitions import has_hive_paths
+from twinlake.spark.read.packed_positions import (
     CHUNK_KEY,
     CHUNK_WORDS,
     IS_UNSET,
@@ -38,10 +42,6 @@ from twinlake.spark.read.deletion_vectors import (
     pack_positions,
     read_deletion_vectors,
 )
-from twinlake.spark.read.field_ids import split_by_field_ids
-from twinlake.spark.read.file_list import file_keys, hadoop_root, read_files
-from twinlake.spark.read.hidden_files import read_hidden_files
-from twinlake.spark.read.hive_partitions import has_hive_paths
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted, spark_type
 

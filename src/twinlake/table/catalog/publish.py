@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from twinlake.commit import PostCommitHook
 from twinlake.errors import Code, ConflictError, UserError, how_to_sync
-from twinlake.iceberg import HOOKS as ICEBERG_HOOKS
-from twinlake.iceberg import syncs_with_commit
+from twinlake.iceberg import ICEBERG_HOOKS, syncs_with_commit
 from twinlake.iceberg.catalogs import open_pointer, overtaken
 from twinlake.iceberg.sync import MetadataFiles, is_metadata_name
 from twinlake.protocol import keys
 from twinlake.storage import parse_location
-from twinlake.table.catalog.names import Names, default_catalog_path
+from twinlake.table.catalog.sqlite_catalog import Catalog, default_catalog_path
 from twinlake.table.catalog.table_name import split_name
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.storage import Store
 
-__all__ = ["HOOKS", "PUBLISH_HOOK", "PublishedName", "follow", "full_name", "point"]
+__all__ = ["PUBLISH_HOOK", "TABLE_HOOKS", "PublishedName", "follow", "full_name", "point"]
 
 _EMBEDDED: Final = "twinlake"
 _FOLDER: Final = "/_iceberg/"
@@ -98,15 +97,15 @@ def _pointer(name: str, root: str) -> Iterator[Pointer]:
         yield pointer
 
 
-def _names() -> Names:
-    return Names(default_catalog_path(os.environ))
+def _names() -> Catalog:
+    return Catalog(default_catalog_path(os.environ))
 
 
 @dataclass(frozen=True, slots=True)
 class _NamedPointer:
     """A name in the catalog of names, which needs no PyIceberg."""
 
-    names: Names
+    names: Catalog
     name: str
     root: str
 
@@ -171,5 +170,5 @@ def _after_commit(context: HookContext) -> None:
 
 
 PUBLISH_HOOK: Final = PostCommitHook(name="publish", run=_after_commit)
-HOOKS: Final[tuple[PostCommitHook, ...]] = (*ICEBERG_HOOKS, PUBLISH_HOOK)
+TABLE_HOOKS: Final[tuple[PostCommitHook, ...]] = (*ICEBERG_HOOKS, PUBLISH_HOOK)
 """What tables do after a commit."""

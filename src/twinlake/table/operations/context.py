@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from twinlake.commit import CommitOptions, Transaction
 from twinlake.log import CACHE
 from twinlake.runtime import Runtime
-from twinlake.table.catalog.publish import HOOKS
+from twinlake.table.catalog.publish import TABLE_HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ class OperationContext:
 
     runtime: Runtime = field(default_factory=Runtime)
     policy: str = "bundled"
-    hooks: tuple[PostCommitHook, ...] = HOOKS
+    hooks: tuple[PostCommitHook, ...] = TABLE_HOOKS
     engine: Engine | None = None
 
     @property

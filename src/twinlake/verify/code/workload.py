@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
-from twinlake.iceberg import HOOKS
+from twinlake.iceberg import ICEBERG_HOOKS
 from twinlake.log import dv_key, write_dv_file
 from twinlake.protocol import keys
 from twinlake.runtime import RandomIds, Runtime
@@ -60,7 +60,7 @@ class TableSetup:
     @property
     def hooks(self) -> tuple[PostCommitHook, ...]:
         """What follows a commit."""
-        return HOOKS if self.twin else DEFAULT_HOOKS
+        return ICEBERG_HOOKS if self.twin else DEFAULT_HOOKS
 
 
 _VECTORS: Final = ((keys.ENABLE_DELETION_VECTORS, "true"),)

@@ -102,10 +102,10 @@ def test_a_limit_holds_for_each_rule(tmp_path: Path) -> None:
 def test_a_registered_name_will_do(
     tmp_path: Path, twin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from twinlake.table import Names
+    from twinlake.table import Catalog
 
     monkeypatch.setenv("TWINLAKE_CATALOG", str(tmp_path / "catalog.db"))
-    Names(tmp_path / "catalog.db").register("twins", twin)
+    Catalog(tmp_path / "catalog.db").register("twins", twin)
     assert document("check", "twins")["ok"]
 
 

@@ -87,8 +87,8 @@ def test_counterexamples_of_the_models_are_masked_by_the_code() -> None:
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> str:
     """The commit path without its conflict rules, and a workload that shows it."""
     monkeypatch.setattr(
-        "twinlake.commit.transaction.follow",
-        lambda ours, winner, ctx, _rules: conflicts.follow(ours, winner, ctx, ()),
+        "twinlake.commit.transaction.check_conflicts",
+        lambda ours, winner, ctx, _rules: conflicts.check_conflicts(ours, winner, ctx, ()),
     )
     return "update-update.shared.copy"
 

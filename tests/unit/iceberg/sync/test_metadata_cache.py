@@ -215,7 +215,7 @@ def test_somebody_else_makes_it_anew_during_a_conversion(
         if moment == "before it is published":
             patched.setattr(MetadataFiles, "publish", publish)
         else:
-            patched.setattr("twinlake.iceberg.sync.conversion_run.clean_up", clean_up)
+            patched.setattr("twinlake.iceberg.sync.table_sync.clean_up", clean_up)
         table = append(table, tmp_path, [{"id": 200, "p": 0}])
     assert any(not manifest.exists() for manifest in before)
     whole(append(table, tmp_path, [{"id": 201, "p": 0}]), tmp_path)
@@ -286,7 +286,7 @@ def test_a_store_that_fails_after_the_face_is_published(
 
 def test_few_tables_are_kept(tmp_path: Path) -> None:
     with patch(
-        "twinlake.iceberg.sync.conversion_run.METADATA_CACHE", MetadataCache(capacity=2)
+        "twinlake.iceberg.sync.table_sync.METADATA_CACHE", MetadataCache(capacity=2)
     ) as kept:
         tables = {name: made(tmp_path / name, 2) for name in "abc"}
         assert kept.take(tables["a"].snapshot.store) is None
@@ -315,7 +315,7 @@ def test_threads_that_share_a_table(tmp_path: Path) -> None:
 
 def test_a_store_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
     kept = MetadataCache()
-    with patch("twinlake.iceberg.sync.conversion_run.METADATA_CACHE", kept):
+    with patch("twinlake.iceberg.sync.table_sync.METADATA_CACHE", kept):
         table = another(tmp_path) if made(tmp_path).version else None
         assert table is not None
         append(table, tmp_path, [{"id": 9, "p": 1}])

@@ -15,7 +15,7 @@ from tests.support.processes.writers import barrier, spawn
 from twinlake.errors import ConflictError, TwinlakeError, UnsupportedFeature, UserError
 from twinlake.iceberg.catalogs import open_pointer
 from twinlake.log import CACHE
-from twinlake.table import Names, Table
+from twinlake.table import Catalog, Table
 from twinlake.table.catalog.publish import point
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_the_pointer_follows_every_commit(tmp_path: Path, names: Path) -> None:
     assert table.iceberg.publish("orders").metadata_location == table.iceberg.metadata_location
     assert table.refresh().version == table.version
     # The same name still opens the Delta table.
-    assert Names(names).locate("orders") == table.location
+    assert Catalog(names).locate("orders") == table.location
 
 
 def test_on_demand_the_pointer_moves_with_the_sync(tmp_path: Path, names: Path) -> None:

@@ -87,8 +87,8 @@ def test_what_else_would_mask_the_anomaly(
     """Three rules say no, one behind the other; behind them stands the check of the commit."""
     rules = tuple(rule for rule in conflicts.RULES if rule.id not in without)
     monkeypatch.setattr(
-        "twinlake.commit.transaction.follow",
-        lambda ours, winner, ctx, _rules: conflicts.follow(ours, winner, ctx, rules),
+        "twinlake.commit.transaction.check_conflicts",
+        lambda ours, winner, ctx, _rules: conflicts.check_conflicts(ours, winner, ctx, rules),
     )
     (one,) = model_replays(["seed"])
     assert one.masked

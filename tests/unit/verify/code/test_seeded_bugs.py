@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from twinlake.commit import Winner
+from twinlake.commit.commit_write import CommitWritten, Lost
+from twinlake.commit.commit_write import write_commit as real_write_commit
 from twinlake.commit.conflict import rules as conflicts
-from twinlake.commit.publish import Lost, Published
-from twinlake.commit.publish import publish as real_publish
 from twinlake.errors import Code, StorageError
 from twinlake.iceberg.derive import operation as operations
 from twinlake.iceberg.format.table_metadata import encode_metadata
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 def skip_the_conflict_check(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        "twinlake.commit.transaction.follow",
-        lambda ours, winner, ctx, _rules: conflicts.follow(ours, winner, ctx, ()),
+        "twinlake.commit.transaction.check_conflicts",
+        lambda ours, winner, ctx, _rules: conflicts.check_conflicts(ours, winner, ctx, ()),
     )
 
 
 def create_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     """A look, and then a write: what stores without conditional create tempt one to do."""
 
-    def publish(store: Store, key: str, body: bytes, **_ports: Any) -> Published | Lost:
+    def write_commit(store: Store, key: str, body: bytes, **_ports: Any) -> CommitWritten | Lost:
         if store.head(key) is not None:
             return Lost(winner=store.read(key))
         store.put(key, body)
-        return Published()
+        return CommitWritten()
 
-    patch.setattr("twinlake.commit.transaction.publish", publish)
+    patch.setattr("twinlake.commit.transaction.write_commit", write_commit)
 
 
 def retry_without_reading(patch: pytest.MonkeyPatch) -> None:
@@ -61,29 +61,29 @@ def retry_without_reading(patch: pytest.MonkeyPatch) -> None:
 def give_up_on_unknown(patch: pytest.MonkeyPatch) -> None:
     """A lost reply is told as a failure."""
 
-    def publish(store: Store, key: str, body: bytes, **ports: Any) -> Published | Lost:
+    def write_commit(store: Store, key: str, body: bytes, **ports: Any) -> CommitWritten | Lost:
         outcome = store.create(key, body)
         if isinstance(outcome, Unknown):
             raise StorageError(Code.STORAGE, "The store did not answer.")
         if isinstance(outcome, Committed):
-            return Published()
-        return real_publish(store, key, body, **ports)
+            return CommitWritten()
+        return real_write_commit(store, key, body, **ports)
 
-    patch.setattr("twinlake.commit.transaction.publish", publish)
+    patch.setattr("twinlake.commit.transaction.write_commit", write_commit)
 
 
 def believe_every_conflict(patch: pytest.MonkeyPatch) -> None:
     """After a lost reply the same key is tried again, and what is found is taken for a rival's."""
 
-    def publish(store: Store, key: str, body: bytes, **_ports: Any) -> Published | Lost:
+    def write_commit(store: Store, key: str, body: bytes, **_ports: Any) -> CommitWritten | Lost:
         while True:
             outcome = store.create(key, body)
             if isinstance(outcome, Committed):
-                return Published()
+                return CommitWritten()
             if not isinstance(outcome, Unknown):
                 return Lost(winner=store.read(key))
 
-    patch.setattr("twinlake.commit.transaction.publish", publish)
+    patch.setattr("twinlake.commit.transaction.write_commit", write_commit)
 
 
 def clean_up_commits_of_today(patch: pytest.MonkeyPatch) -> None:
@@ -141,8 +141,8 @@ def keep_row_ids(patch: pytest.MonkeyPatch) -> None:
     """A retry keeps the row ids that were handed out before the winner's."""
     without = tuple(rule for rule in conflicts.RULES if rule.id != "OCC-05")
     patch.setattr(
-        "twinlake.commit.transaction.follow",
-        lambda ours, winner, ctx, _rules: conflicts.follow(ours, winner, ctx, without),
+        "twinlake.commit.transaction.check_conflicts",
+        lambda ours, winner, ctx, _rules: conflicts.check_conflicts(ours, winner, ctx, without),
     )
 
 

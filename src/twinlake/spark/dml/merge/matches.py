@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from twinlake.commit.plans import Then, When, refuse_ambiguous
 from twinlake.spark.dml.merge.rows import ACTION
 from twinlake.spark.dml.row_change import positions_by_file
-from twinlake.spark.read.deletion_vectors import (
+from twinlake.spark.read.packed_positions import (
     CHUNK_KEY,
     CHUNK_WORDS,
     IS_UNSET,

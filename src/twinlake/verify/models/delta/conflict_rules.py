@@ -11,13 +11,13 @@ from twinlake.commit import (
     RULES,
     Base,
     Change,
+    Conflicting,
     Operation,
     ReadSet,
-    Refused,
     Winner,
     assemble,
+    check_all_conflicts,
     client_context,
-    follow_all,
 )
 from twinlake.protocol import keys
 
@@ -99,8 +99,10 @@ def conflict(
         Winner(version=version, actions=_body(one, version - 1, isolation))
         for version, one in enumerate(winners, read_version + 1)
     )
-    outcome = follow_all(_change(mine, read_version, isolation), since, client_context(), rules)
-    if not isinstance(outcome, Refused):
+    outcome = check_all_conflicts(
+        _change(mine, read_version, isolation), since, client_context(), rules
+    )
+    if not isinstance(outcome, Conflicting):
         return None
     return RuleConflict(outcome.rule.id, outcome.winner.version, outcome.clash.why)
 

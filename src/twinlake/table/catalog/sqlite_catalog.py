@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
 
-__all__ = ["Names", "TableName", "default_catalog_path"]
+__all__ = ["Catalog", "TableName", "default_catalog_path"]
 
 #: The folder of a table that holds its Iceberg metadata.
 _ICEBERG_FOLDER = "/_iceberg/"
@@ -82,12 +82,12 @@ def _root_of(metadata_location: str) -> Location | None:
     return parse_location(f"{scheme}://{authority}{encode_path(slash + key)}")
 
 
-class Names:
+class Catalog:
     """Tables by name, in one SQLite file that need not exist before the first change.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> names = Names(f"{folder}/catalog.db")
+    >>> names = Catalog(f"{folder}/catalog.db")
     >>> _ = names.register("orders", "s3://lake/orders")
     >>> names.locate("twinlake.default.ORDERS")
     's3://lake/orders'
@@ -277,7 +277,7 @@ class Names:
             )
 
     def _missing(self, full: TableName) -> UserError:
-        call = f"Names({str(self.file.path)!r}).register({str(full)!r}, PATH)"
+        call = f"Catalog({str(self.file.path)!r}).register({str(full)!r}, PATH)"
         return UserError(
             Code.TABLE_NOT_FOUND,
             f"There is no table named {full}.",
@@ -355,8 +355,8 @@ def _already_there(full: TableName) -> UserError:
         Code.TABLE_EXISTS,
         f"A table or view named {full} already exists.",
         why="names are compared without regard to case",
-        fix="Choose another name, or run `twinlake.table.Names(FILE).rename(OLD, NEW)` "
-        "or `twinlake.table.Names(FILE).drop(NAME)` first.",
+        fix="Choose another name, or run `twinlake.Catalog(FILE).rename(OLD, NEW)` "
+        "or `twinlake.Catalog(FILE).drop(NAME)` first.",
         delta_class="TABLE_OR_VIEW_ALREADY_EXISTS",
         fields={"name": str(full)},
     )
@@ -367,7 +367,7 @@ def _no_namespace(file: str, catalog: str, namespace: str) -> UserError:
         Code.INVALID_ARGUMENT,
         f"There is no namespace {namespace} in the catalog {catalog}.",
         why="a table is registered in a namespace that exists",
-        fix=f"Run `twinlake.table.Names({file!r}).create_namespace({namespace!r})` first.",
+        fix=f"Run `twinlake.Catalog({file!r}).create_namespace({namespace!r})` first.",
         delta_class="SCHEMA_NOT_FOUND",
         fields={"catalog": catalog, "namespace": namespace},
     )

@@ -90,7 +90,7 @@ def trait(*labels: str) -> Predicate:
 
 def flag(key: str) -> Predicate:
     """A boolean property is true."""
-    return lambda metadata, _: metadata.flag(key)
+    return lambda metadata, _: key in metadata.true_flags
 
 
 def non_empty(key: str) -> Predicate:

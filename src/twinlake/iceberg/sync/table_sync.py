@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import Code, CompatViolation, CorruptTable, StorageError
-from twinlake.iceberg.derive.expiry import Horizon, retention_ms, vacuum_horizon
+from twinlake.iceberg.derive.expiry import SnapshotExpiration, retention_ms, vacuum_horizon
 from twinlake.iceberg.derive.iceberg_state import IcebergState
 from twinlake.iceberg.derive.snapshot_producer import MissingFile, SnapshotProducer
 from twinlake.iceberg.derive.table_layout import layout_of
@@ -269,7 +269,7 @@ def _convert(
     ``published`` is the version that there is metadata of.
     """
     before = _reached(conversion).metadata
-    horizon, converted, problem = Horizon(before), 0, None
+    horizon, converted, problem = SnapshotExpiration(before), 0, None
     try:
         for version in source.after(before.delta_version):
             commit = _with_free_id(version.commit, before)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinlake.commit.publish import Lost, Published, publish
+from twinlake.commit.commit_write import CommitWritten, Lost, write_commit
 from twinlake.errors import Code, CommitUnknown, StorageError
 from twinlake.runtime import RandomIds
 from twinlake.storage import (
@@ -61,8 +61,8 @@ class Scripted(MemoryStore):
 
 def run(
     store: MemoryStore, *, attempts: int = 8, clock: RecordingClock | None = None
-) -> Published | Lost:
-    return publish(
+) -> CommitWritten | Lost:
+    return write_commit(
         store,
         KEY,
         OURS,
@@ -76,7 +76,7 @@ def run(
 def test_the_plain_case_takes_one_call() -> None:
     clock = RecordingClock()
     store = MemoryStore()
-    assert run(store, clock=clock) == Published(attempts=1)
+    assert run(store, clock=clock) == CommitWritten(attempts=1)
     assert store.read(KEY) == OURS
     assert clock.slept == []
 
@@ -88,25 +88,27 @@ def test_a_rival_that_was_first_wins() -> None:
 
 
 FAULTS = [
-    pytest.param([("create", 1, Fault.before())], Published(attempts=2), id="no effect"),
+    pytest.param([("create", 1, Fault.before())], CommitWritten(attempts=2), id="no effect"),
     pytest.param(
-        [("create", 1, Fault.after())], Published(attempts=1, read_back=True), id="reply lost"
+        [("create", 1, Fault.after())], CommitWritten(attempts=1, read_back=True), id="reply lost"
     ),
     pytest.param(
         [("create", 1, Fault.after()), ("read", 1, Fault.before())],
-        Published(attempts=2, read_back=True),
+        CommitWritten(attempts=2, read_back=True),
         id="reply lost, then the first look fails",
     ),
     pytest.param(
         [("create", 1, Fault.before()), ("read", 1, Fault.before()), ("create", 2, Fault.after())],
-        Published(attempts=2, read_back=True),
+        CommitWritten(attempts=2, read_back=True),
         id="everything fails once",
     ),
 ]
 
 
 @pytest.mark.parametrize(("faults", "expected"), FAULTS)
-def test_faults_without_a_rival(faults: list[tuple[str, int, Fault]], expected: Published) -> None:
+def test_faults_without_a_rival(
+    faults: list[tuple[str, int, Fault]], expected: CommitWritten
+) -> None:
     store = MemoryStore(faults=faults)  # type: ignore[arg-type]
     assert run(store) == expected
     assert store.snapshot() == ((KEY, OURS),)
@@ -114,7 +116,7 @@ def test_faults_without_a_rival(faults: list[tuple[str, int, Fault]], expected: 
 
 @pytest.mark.parametrize(("faults", "expected"), FAULTS)
 def test_faults_with_a_rival_already_there(
-    faults: list[tuple[str, int, Fault]], expected: Published
+    faults: list[tuple[str, int, Fault]], expected: CommitWritten
 ) -> None:
     del expected
     store = MemoryStore()
@@ -128,7 +130,7 @@ def test_faults_with_a_rival_already_there(
 
 def test_a_conflict_with_nothing_there_is_tried_again() -> None:
     store = Scripted(lambda _: Conflict(), lambda _: Conflict())
-    assert run(store) == Published(attempts=3)
+    assert run(store) == CommitWritten(attempts=3)
 
 
 def test_a_conflict_with_our_own_bytes_is_our_success() -> None:
@@ -136,7 +138,7 @@ def test_a_conflict_with_our_own_bytes_is_our_success() -> None:
         store.put(KEY, OURS)
         return Conflict()
 
-    assert run(Scripted(retried_by_the_library)) == Published(attempts=1, read_back=True)
+    assert run(Scripted(retried_by_the_library)) == CommitWritten(attempts=1, read_back=True)
 
 
 def test_a_rival_that_comes_between_two_attempts_wins() -> None:
@@ -159,7 +161,9 @@ def test_our_own_late_write_is_recognised() -> None:
         late.pop().put(KEY, OURS)
         return Conflict()
 
-    assert run(Scripted(delayed, lands_before_the_second)) == Published(attempts=2, read_back=True)
+    assert run(Scripted(delayed, lands_before_the_second)) == CommitWritten(
+        attempts=2, read_back=True
+    )
 
 
 def test_giving_up_names_the_key_and_the_commit() -> None:
@@ -182,7 +186,7 @@ def test_giving_up_names_the_key_and_the_commit() -> None:
 def test_without_an_id_the_digest_of_the_body_stands_in() -> None:
     store = MemoryStore(faults=always_failing)
     with pytest.raises(CommitUnknown, match="sha256:"):
-        publish(store, KEY, OURS, clock=RecordingClock(), ids=RandomIds(1), attempts=2)
+        write_commit(store, KEY, OURS, clock=RecordingClock(), ids=RandomIds(1), attempts=2)
 
 
 REFUSAL = StorageError(Code.STORAGE, "Could not create.", why="the disk is full", fix="free space")
@@ -215,7 +219,7 @@ def test_a_refusal_after_an_unknown_outcome_proves_nothing(
     with pytest.raises(CommitUnknown):
         run(store)
     # ... and once the store takes writes again, the commit is placed after all.
-    assert run(Scripted(lambda _: Unknown("timed out"), refusing)) == Published(attempts=3)
+    assert run(Scripted(lambda _: Unknown("timed out"), refusing)) == CommitWritten(attempts=3)
 
 
 @pytest.mark.parametrize("keep", [0, 5, len(OURS) - 1])
@@ -258,6 +262,6 @@ def test_whatever_fails_the_answer_is_the_truth(
     store.set_faults(plan)
     result = run(store)
     held = dict(store.snapshot())[KEY]
-    assert held == (OURS if isinstance(result, Published) else RIVAL)
+    assert held == (OURS if isinstance(result, CommitWritten) else RIVAL)
     if isinstance(result, Lost):
         assert result.winner == RIVAL

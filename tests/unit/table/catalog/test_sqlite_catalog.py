@@ -14,7 +14,7 @@ import pytest
 from tests.support.fix_texts import pieces
 from tests.support.not_run import not_run
 from twinlake.errors import Code, ConflictError, StorageError, TwinlakeError, UserError
-from twinlake.table import Names, Table, TableName, default_catalog_path
+from twinlake.table import Catalog, Table, TableName, default_catalog_path
 
 #: What PyIceberg 0.12 creates: name, type, not null, place in the primary key.
 PYICEBERG_LAYOUT = {
@@ -36,11 +36,11 @@ PYICEBERG_LAYOUT = {
 
 
 @pytest.fixture
-def names(tmp_path: Path) -> Names:
-    return Names(tmp_path / "conf" / "catalog.db")
+def names(tmp_path: Path) -> Catalog:
+    return Catalog(tmp_path / "conf" / "catalog.db")
 
 
-def rows(names: Names, statement: str, *values: Any) -> list[Any]:
+def rows(names: Catalog, statement: str, *values: Any) -> list[Any]:
     """What another client of the file sees or does."""
     with closing(sqlite3.connect(names.file.path)) as database, database:
         return database.execute(statement, values).fetchall()
@@ -82,7 +82,7 @@ def test_a_text_that_is_no_name_is_refused(text: str) -> None:
     assert error.code == Code.INVALID_ARGUMENT
 
 
-def test_a_registered_table_is_found_in_any_case_and_opens(names: Names, tmp_path: Path) -> None:
+def test_a_registered_table_is_found_in_any_case_and_opens(names: Catalog, tmp_path: Path) -> None:
     made = Table.create(tmp_path / "a b%", "id INT", durable=False)
     assert str(names.register("Orders", tmp_path / "a b%")) == "twinlake.default.orders"
     located = names.locate("TWINLAKE.default.`oRDERS`")
@@ -92,12 +92,12 @@ def test_a_registered_table_is_found_in_any_case_and_opens(names: Names, tmp_pat
     assert [str(name) for name in names.names()] == ["twinlake.default.orders"]
 
 
-def test_a_path_identifier_names_its_own_place(names: Names) -> None:
+def test_a_path_identifier_names_its_own_place(names: Catalog) -> None:
     assert names.locate("delta.`/Data/T`") == "file:///Data/T"
     assert names.locate("delta.`s3://b/T`") == "s3://b/T"
 
 
-def test_looking_makes_no_file(names: Names) -> None:
+def test_looking_makes_no_file(names: Catalog) -> None:
     assert names.names() == ()
     assert names.namespaces() == ("default",)
     assert not names.exists("t")
@@ -105,7 +105,7 @@ def test_looking_makes_no_file(names: Names) -> None:
     assert not names.file.path.exists()
 
 
-def test_a_missing_name_tells_which_catalog_was_asked(names: Names) -> None:
+def test_a_missing_name_tells_which_catalog_was_asked(names: Catalog) -> None:
     for call in (names.locate, names.drop, names.metadata_location):
         error = raised(UserError, call, "sales.orders")
         assert error.code == Code.TABLE_NOT_FOUND
@@ -115,14 +115,14 @@ def test_a_missing_name_tells_which_catalog_was_asked(names: Names) -> None:
     assert names.drop("sales.orders", missing_ok=True) is False
 
 
-def test_a_taken_name_is_refused_in_any_case(names: Names) -> None:
+def test_a_taken_name_is_refused_in_any_case(names: Catalog) -> None:
     names.register("t", "memory://a")
     error = raised(UserError, names.register, "T", "memory://b")
     assert (error.code, error.delta_class) == (Code.TABLE_EXISTS, "TABLE_OR_VIEW_ALREADY_EXISTS")
     assert names.locate("t") == "memory://a"
 
 
-def test_what_the_fixes_name_can_be_run(names: Names) -> None:
+def test_what_the_fixes_name_can_be_run(names: Catalog) -> None:
     import twinlake
 
     here = {"twinlake": twinlake, "PATH": "memory://a"}
@@ -133,7 +133,7 @@ def test_what_the_fixes_name_can_be_run(names: Names) -> None:
     assert names.locate("shop.t") == "memory://a"
 
 
-def test_namespaces_are_made_first_and_hold_their_tables(names: Names) -> None:
+def test_namespaces_are_made_first_and_hold_their_tables(names: Catalog) -> None:
     error = raised(UserError, names.register, "sales.t", "memory://a")
     assert error.delta_class == "SCHEMA_NOT_FOUND"
     names.create_namespace("Sales")
@@ -148,7 +148,7 @@ def test_namespaces_are_made_first_and_hold_their_tables(names: Names) -> None:
     assert raised(UserError, names.names, "nope").delta_class == "SCHEMA_NOT_FOUND"
 
 
-def test_rename_moves_the_row_and_drop_forgets_it(names: Names) -> None:
+def test_rename_moves_the_row_and_drop_forgets_it(names: Catalog) -> None:
     names.register("a", "memory://a")
     names.register("b", "memory://b")
     assert raised(UserError, names.rename, "a", "B").code == Code.TABLE_EXISTS
@@ -174,7 +174,7 @@ def test_rename_moves_the_row_and_drop_forgets_it(names: Names) -> None:
     ],
 )
 def test_publishing_keeps_the_place_of_the_delta_table(
-    names: Names, root: str, metadata: str
+    names: Catalog, root: str, metadata: str
 ) -> None:
     names.register("t", root)
     before = names.locate("t")
@@ -183,7 +183,7 @@ def test_publishing_keeps_the_place_of_the_delta_table(
     assert names.locate("t") == before
 
 
-def test_a_pointer_moves_only_from_the_value_its_mover_saw(names: Names) -> None:
+def test_a_pointer_moves_only_from_the_value_its_mover_saw(names: Catalog) -> None:
     names.register("t", "/lake/t")
     one, two, three = (f"/lake/t/_iceberg/metadata/{n}.json" for n in (1, 2, 3))
     names.swap("t", None, one)
@@ -196,13 +196,13 @@ def test_a_pointer_moves_only_from_the_value_its_mover_saw(names: Names) -> None
     ) == [(two, one)]
 
 
-def test_metadata_of_another_table_is_refused(names: Names) -> None:
+def test_metadata_of_another_table_is_refused(names: Catalog) -> None:
     names.register("t", "/lake/t")
     for other in ("/lake/u/_iceberg/metadata/1.json", "/lake/t/metadata/1.json"):
         assert raised(UserError, names.swap, "t", None, other).code == Code.INVALID_ARGUMENT
 
 
-def test_rows_of_other_clients_are_understood(names: Names) -> None:
+def test_rows_of_other_clients_are_understood(names: Catalog) -> None:
     names.register("t", "/lake/t")
     insert = "INSERT INTO iceberg_tables VALUES ('twinlake', 'default', ?, ?, NULL, ?)"
     rows(names, insert, "Foreign", "s3://b/foreign/metadata/1.json", "TABLE")
@@ -216,7 +216,7 @@ def test_rows_of_other_clients_are_understood(names: Names) -> None:
     assert "ambiguous" in raised(UserError, names.locate, "t").what
 
 
-def test_a_catalog_of_an_older_layout_keeps_working(names: Names) -> None:
+def test_a_catalog_of_an_older_layout_keeps_working(names: Catalog) -> None:
     names.register("old", "/lake/old")
     rows(names, "ALTER TABLE iceberg_tables DROP COLUMN iceberg_type")
     names.register("new", "/lake/new")
@@ -226,7 +226,7 @@ def test_a_catalog_of_an_older_layout_keeps_working(names: Names) -> None:
     ]
 
 
-def test_the_layout_is_pyicebergs(names: Names) -> None:
+def test_the_layout_is_pyicebergs(names: Catalog) -> None:
     names.register("t", "/lake/t")
     made = {
         table: rows(names, 'SELECT name, type, "notnull", pk FROM pragma_table_info(?)', table)
@@ -238,26 +238,26 @@ def test_the_layout_is_pyicebergs(names: Names) -> None:
 def test_a_file_that_is_no_catalog_is_an_error_in_words(tmp_path: Path) -> None:
     path = tmp_path / "catalog.db"
     path.write_text("something else, and long enough to be taken for a page" * 20)
-    for call in (Names(path).names, lambda: Names(path).register("t", "/x")):
+    for call in (Catalog(path).names, lambda: Catalog(path).register("t", "/x")):
         assert raised(StorageError, call).code == Code.STORAGE
-    raised(StorageError, lambda: Names(path / "below").register("t", "/x"))
+    raised(StorageError, lambda: Catalog(path / "below").register("t", "/x"))
 
 
 @pytest.mark.parametrize("text", ["", "sqlite:///", "sqlite:///:memory:", "postgresql://h/db"])
 def test_only_a_file_can_be_the_catalog(text: str) -> None:
-    assert raised(UserError, Names, text).code == Code.INVALID_ARGUMENT
+    assert raised(UserError, Catalog, text).code == Code.INVALID_ARGUMENT
 
 
 def test_the_file_is_named_by_path_url_or_environment(tmp_path: Path) -> None:
     file = tmp_path / "c.db"
-    assert Names(f"sqlite:///{file}").file.path == Names(file).file.path == file
+    assert Catalog(f"sqlite:///{file}").file.path == Catalog(file).file.path == file
     assert default_catalog_path({"TWINLAKE_CATALOG": str(file), "HOME": "/h"}) == str(file)
     assert default_catalog_path({"HOME": "/h"}) == "/h/.twinlake/catalog.db"
 
 
 def _register_many(path: Path, process: int) -> list[str]:
     """Five names of its own, and five that everybody wants; returns those it got."""
-    names = Names(path)
+    names = Catalog(path)
     names.create_namespace("shared", exist_ok=True)
     won = []
     for number in range(5):
@@ -272,7 +272,7 @@ def _register_many(path: Path, process: int) -> list[str]:
 
 
 @pytest.mark.process
-def test_eight_processes_register_at_once(names: Names) -> None:
+def test_eight_processes_register_at_once(names: Catalog) -> None:
     with ProcessPoolExecutor(8, mp_context=multiprocessing.get_context("spawn")) as pool:
         won = list(pool.map(_register_many, [names.file.path] * 8, range(8)))
     assert sorted(name for each in won for name in each) == [f"shared.t{n}" for n in range(5)]
@@ -281,7 +281,7 @@ def test_eight_processes_register_at_once(names: Names) -> None:
         assert all(names.locate(name) == f"memory://m/{process}" for name in each)
 
 
-def test_pyiceberg_lists_our_tables_and_we_read_its_changes(names: Names, tmp_path: Path) -> None:
+def test_pyiceberg_lists_our_tables_and_we_read_its_changes(names: Catalog, tmp_path: Path) -> None:
     try:
         from pyiceberg.catalog.sql import SqlCatalog
     except ImportError:

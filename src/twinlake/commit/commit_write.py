@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, CommitUnknown, StorageError
-from twinlake.storage import Committed, Syncs, Unknown
+from twinlake.storage import Committed, Durable, Unknown
 
 if TYPE_CHECKING:
     from twinlake.runtime import Clock, Ids
     from twinlake.storage import Store
 
-__all__ = ["Lost", "Published", "publish"]
+__all__ = ["CommitWritten", "Lost", "write_commit"]
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class CommitWritten:
     """The body is under the key; ``read_back`` says that only a look settled it."""
 
     attempts: int = 1
@@ -42,7 +42,7 @@ class Lost:
     attempts: int = 1
 
 
-def publish(
+def write_commit(
     store: Store,
     key: str,
     body: bytes,
@@ -51,7 +51,7 @@ def publish(
     ids: Ids,
     attempts: int = 8,
     commit_id: str = "",
-) -> Published | Lost:
+) -> CommitWritten | Lost:
     """Create ``key`` with ``body``, or find out who did.
 
     ``body`` must hold an id that no other commit has; ``commit_id`` names it in errors. Raises
@@ -60,8 +60,8 @@ def publish(
 
     >>> from twinlake.runtime import RandomIds, SystemClock
     >>> from twinlake.storage import MemoryStore
-    >>> publish(MemoryStore(), "a.json", b"{}", clock=SystemClock(), ids=RandomIds())
-    Published(attempts=1, read_back=False)
+    >>> write_commit(MemoryStore(), "a.json", b"{}", clock=SystemClock(), ids=RandomIds())
+    CommitWritten(attempts=1, read_back=False)
     """
     every_call_refused = True
     reason = ""
@@ -77,7 +77,7 @@ def publish(
             refusal, reason = error, error.why or error.what
         else:
             if isinstance(outcome, Committed):
-                return Published(attempts=attempt)
+                return CommitWritten(attempts=attempt)
             if isinstance(outcome, Unknown):
                 refusal, reason = outcome.refusal, outcome.reason
             else:
@@ -97,15 +97,15 @@ def publish(
 
 def _settled(
     store: Store, key: str, body: bytes, found: bytes, attempt: int, commit_id: str
-) -> Published | Lost:
+) -> CommitWritten | Lost:
     if found == body:
-        if isinstance(store, Syncs):
+        if isinstance(store, Durable):
             try:
                 # What can be read need not be on disk: the lost reply may have been about that.
                 store.sync(key)
             except StorageError as error:
                 raise _not_safe(store, key, body, commit_id, error) from error
-        return Published(attempts=attempt, read_back=True)
+        return CommitWritten(attempts=attempt, read_back=True)
     # The id makes a rival's body differ before it ends, so a mere beginning is our own, torn.
     if body.startswith(found):
         raise StorageError(
