@@ -14,8 +14,8 @@ import pytest
 
 import twinlake
 from twinlake.errors import UserError
+from twinlake.files.file_target import FileTarget
 from twinlake.schema import assign_mapping, nested_ids, parse_ddl, walk_fields
-from twinlake.spark.files.file_target import FileTarget
 from twinlake.spark.files.file_writer import (
     WRITER_SETTING,
     WRITERS,

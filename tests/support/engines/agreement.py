@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from twinlake.table import Table
 
 __all__ = [
+    "arrow_keys",
     "condition_of",
     "differences",
     "file_facts",
@@ -172,6 +173,11 @@ def row_keys(
         text = repr(_settled_value(row["r"]))
         keys[row["reader"]].append((text, *(row[column] for column in more)))
     return dict(zip(frames, keys, strict=True))
+
+
+def arrow_keys(rows: pa.Table) -> list[tuple[Any, ...]]:
+    """The same of rows that are at hand."""
+    return [(repr(_settled_value(row)),) for row in rows.to_pylist()]
 
 
 def row_differences(mine: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> str:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from tests.support.engines import workloads as w
 from tests.support.engines.agreement import (
+    arrow_keys,
     condition_of,
     differences,
     file_facts,
@@ -163,6 +164,8 @@ class Engines:
         frames = {"Delta": self.by_delta(self.theirs)}
         frames |= {f"twinlake reads the {s.writer} table": self.by_us(s) for s in self.ours}
         self._rows = self._compare_rows(frames)
+        for side in (self.theirs, *self.ours):
+            self._compare_without_spark(side, self._rows)
         self._files = self._found_files()
 
     def _compare_logs(self) -> None:
@@ -193,6 +196,14 @@ class Engines:
             if found := row_differences(own, known.keys):
                 raise self.disagreement(f"{name}: {found}")
         return known
+
+    def _compare_without_spark(self, side: Side, known: _Rows) -> None:
+        """The rows are the same where no Spark reads them."""
+        table = side.table()
+        if found := row_differences(arrow_keys(table.to_arrow()), known.keys):
+            raise self.disagreement(f"{side.writer or 'Delta'} table without Spark: {found}")
+        if table.count() != len(known.keys):
+            raise self.disagreement(f"{table.count()} rows are counted, not {len(known.keys)}")
 
     def _found_files(self) -> set[Path]:
         """All files there are: with the same log and the same files the rows are the same."""

@@ -118,6 +118,12 @@ def _twinlake(engines: Engines, folder: Path, cell: str | None) -> pa.Table:
     return _arrow(scan(engines.spark, folder), cell)
 
 
+def _twinlake_arrow(_engines: Engines, folder: Path, cell: str | None) -> pa.Table:
+    from twinlake import Table
+
+    return Table.open(folder).to_arrow(where=None if cell is None else f"cell = '{cell}'")
+
+
 def _iceberg_spark(engines: Engines, folder: Path, cell: str | None) -> pa.Table:
     return _arrow(engines.spark.read.format("iceberg").load(f"{folder}/_iceberg"), cell)
 
@@ -156,6 +162,7 @@ READERS: Final[Mapping[str, Reader]] = {
     for reader in (
         Reader("Delta Spark", _delta_spark),
         Reader("twinlake", _twinlake),
+        Reader("twinlake without Spark", _twinlake_arrow),
         Reader("delta-rs", _delta_rs, must_read=False),
         Reader("delta-rs to_pyarrow_table", _delta_rs_dataset, must_read=False),
         Reader("Iceberg Spark", _iceberg_spark, is_iceberg=True),

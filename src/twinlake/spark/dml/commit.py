@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from twinlake.actions import find_clustering
 from twinlake.commit import CommitOptions, Transaction
 from twinlake.errors import Code, CommitUnknown, UserError, how_to_set
+from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import keys
 from twinlake.schema import physical_path, render_path, walk_fields
-from twinlake.spark.files.file_target import FileTarget
 from twinlake.spark.rows.identity import identity_paths
 from twinlake.storage import decode_path
 from twinlake.table.catalog import TABLE_HOOKS

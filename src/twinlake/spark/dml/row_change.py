@@ -29,10 +29,10 @@ from twinlake.commit.plans import (
     positions,
     touched,
 )
+from twinlake.files import row_id_fields, row_tracking_columns
 from twinlake.log import dv_key, read_footer, write_dv_file
 from twinlake.schema import STRING, StructField
 from twinlake.spark.dml.commit import UncommittedFiles, commit_change, table_target
-from twinlake.spark.files.file_layout import row_id_fields
 from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.read.packed_positions import read_deletion_vectors
 from twinlake.spark.read.table_scan import (
@@ -42,7 +42,6 @@ from twinlake.spark.read.table_scan import (
     ROW_INDEX,
     Scan,
     files_at,
-    row_tracking_columns,
     union,
 )
 from twinlake.spark.rows.projection import project_rows
@@ -59,9 +58,9 @@ if TYPE_CHECKING:
     from twinlake.actions import Action, AddFile
     from twinlake.commit import CommitResult, ReadSet
     from twinlake.commit.plans import Outcome
+    from twinlake.files import FileTarget
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
-    from twinlake.spark.files.file_target import FileTarget
     from twinlake.table import Table
 
 __all__ = ["CHANGE_TYPE", "RowChange", "collect_positions", "positions_by_file"]
@@ -209,7 +208,7 @@ class RowChange:
         extra: tuple[StructField, ...] = ()
         frames = [part.select(*names) for part in parts]
         if row_ids:
-            ids = row_tracking_columns(self.snapshot)
+            ids = row_tracking_columns(self.snapshot.metadata)
             extra = row_id_fields(self.after, ids)
             frames = [
                 part.select(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
+from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
@@ -22,7 +23,6 @@ from twinlake.spark.dml.commit import (
 from twinlake.spark.dml.overwrite import RemovedFiles, all_files, same_partitions
 from twinlake.spark.dml.replace_where import replace_rows
 from twinlake.spark.errors import raises_spark_errors
-from twinlake.spark.files.file_target import FileTarget
 from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.rows.constraints import enforce
 from twinlake.spark.rows.identity import with_high_water_marks

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from twinlake.actions import AddFile
 from twinlake.errors import Code, StorageError
+from twinlake.files import WriteTask
 from twinlake.spark.errors import encoded_errors
-from twinlake.spark.files.arrow_files import WriteTask
 from twinlake.spark.python_workers import map_in_arrow, task_ids, worker_errors
 from twinlake.spark.session import session_conf
 from twinlake.storage import OnDisk, decode_path, parse_location
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.spark.files.file_target import FileTarget
+    from twinlake.files import FileTarget
 
 __all__ = ["ArrowWriter", "WriteBatches", "compression_of", "delete_job_files"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from uuid import uuid4
 
 from twinlake.errors import Code, UserError, listed
+from twinlake.files import WriteTask
 from twinlake.schema import parse_schema
-from twinlake.spark.files.arrow_files import WriteTask
 from twinlake.spark.files.arrow_writer import ArrowWriter, compression_of
 from twinlake.spark.files.native_writer import NativeWriter
 from twinlake.spark.files.small_writer import small_batches
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from twinlake.actions import AddFile
-    from twinlake.spark.files.file_target import FileTarget
+    from twinlake.files import FileTarget
 
 __all__ = [
     "WRITERS",

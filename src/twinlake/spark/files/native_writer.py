@@ -20,6 +20,7 @@ from pyspark.sql.classic.column import Column, _to_seq
 from twinlake.actions import AddFile
 from twinlake.commit.plans import STAGING_PREFIX
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
+from twinlake.files import FileLayout, file_tags
 from twinlake.log import StatsColumns, read_footer, stats_json
 from twinlake.schema import (
     BOOLEAN,
@@ -50,7 +51,6 @@ from twinlake.schema import (
     walk_fields,
     walk_types,
 )
-from twinlake.spark.files.file_layout import FileLayout, file_tags
 from twinlake.spark.job_storage_errors import job_storage_error
 from twinlake.spark.jvm_encoding import non_utf8_encoding
 from twinlake.spark.session import inner_session
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.spark.files.file_target import FileTarget
+    from twinlake.files import FileTarget
     from twinlake.storage import Store
 
 __all__ = ["NativeWriter"]

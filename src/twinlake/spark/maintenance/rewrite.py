@@ -8,26 +8,29 @@ instead, bin by bin.
 from __future__ import annotations
 
 import contextlib
-import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from queue import Queue
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import msgspec
-import pyarrow as pa
 from pyspark import inheritable_thread_target
 from pyspark.sql import functions as F
 
 from twinlake.actions import AddFile
 from twinlake.errors import Code, TwinlakeError, UserError
-from twinlake.protocol import partition_zone
+from twinlake.files import (
+    DataFileReader,
+    FileTarget,
+    NeedsSpark,
+    WriteTask,
+    read_ahead,
+    row_id_fields,
+    row_tracking_columns,
+)
 from twinlake.schema import (
-    EXISTS_DEFAULT_KEY,
     VARIANT,
     VOID,
-    ColumnMappingMode,
     Geography,
     Geometry,
     Interval,
@@ -35,18 +38,11 @@ from twinlake.schema import (
     StructField,
     UserDefined,
     char_type,
-    partition_array,
     physical_path,
-    physical_schema,
-    to_arrow,
     walk_types,
 )
 from twinlake.spark.dml.commit import clustering_columns
-from twinlake.spark.files.arrow_files import WriteTask
-from twinlake.spark.files.arrow_reader import ArrowFileReader, NeedsSpark
 from twinlake.spark.files.arrow_writer import compression_of, delete_job_files
-from twinlake.spark.files.file_layout import row_id_fields
-from twinlake.spark.files.file_target import FileTarget
 from twinlake.spark.files.file_writer import delete_uncommitted, write_files
 from twinlake.spark.python_workers import run_in_workers, task_ids
 from twinlake.spark.read.table_scan import (
@@ -54,7 +50,6 @@ from twinlake.spark.read.table_scan import (
     ROW_ID,
     Scan,
     files_at,
-    row_tracking_columns,
 )
 from twinlake.spark.rows.char_padding import padded
 from twinlake.spark.rows.constraints import sized_type
@@ -62,7 +57,7 @@ from twinlake.spark.spark_types import quoted, spark_type
 from twinlake.storage import OnDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import Column, SparkSession
 
@@ -77,7 +72,6 @@ _SMALL: Final = 8 << 20
 # Object stores take a file in one piece; larger ones are left to Spark's own connector.
 _ONE_PIECE: Final = 256 << 20
 _SLICES_A_CORE: Final = 8
-_AHEAD: Final = 4
 _THREADS: Final = 4
 _SPARK_ONLY: Final = (Geography, Geometry, Interval, UserDefined)
 
@@ -193,7 +187,7 @@ class _Job:
                 fix="Change the columns of the table in a commit of its own.",
                 fields={"before": before.schema.names(), "after": after.schema.names()},
             )
-        ids = row_tracking_columns(snapshot) if request.row_ids else None
+        ids = row_tracking_columns(snapshot.metadata) if request.row_ids else None
         store = snapshot.store
         return cls(
             name=str(uuid4()),
@@ -212,9 +206,6 @@ class _Job:
 
     def fits_arrow(self) -> bool:
         """Whether pyarrow has all types of the table, and reads what Spark reads."""
-        # Where a file lacks the column Spark reads this value; pyarrow reads null.
-        if EXISTS_DEFAULT_KEY in self.before.schema_string or self._pads():
-            return False
         kinds = [kind for _, kind in walk_types(self.target.metadata.schema)]
         return not any(kind in (VARIANT, VOID) or isinstance(kind, _SPARK_ONLY) for kind in kinds)
 
@@ -223,35 +214,18 @@ class _Job:
         both = zip(self.before.schema, self.target.metadata.schema, strict=True)
         return any(_loses_char(old, new) for old, new in both)
 
-    def rows(self) -> ArrowFileReader:
-        """How the columns that files hold are read."""
-        mode = self.before.column_mapping_mode
-        logical = Struct(tuple(f for f in self.before.schema if not self._is_partition(f)))
-        return ArrowFileReader(
+    def rows(self) -> DataFileReader:
+        """How files are read."""
+        return DataFileReader(
             store=self.target.store(),
-            columns=to_arrow(
-                physical_schema(logical, mode), field_ids=mode is not ColumnMappingMode.NONE
-            ),
-            by_id=mode is ColumnMappingMode.ID,
+            metadata=self.before,
             row_ids=self.row_ids,
+            pads_chars=self._pads(),
         )
 
     def _is_partition(self, field: StructField) -> bool:
         names = {name.casefold() for name in self.before.partition_columns}
         return field.name.casefold() in names
-
-    def constants(self, files: Sequence[AddFile]) -> list[Any]:
-        """For each column of the table its value in these files if it is a partition column."""
-        values, zone = files[0].partition_values, partition_zone(self.before)
-        found: list[Any] = []
-        for field in self.before.schema:
-            if not self._is_partition(field):
-                found.append(None)
-                continue
-            text = values.get(_stored_name(self.before, field))
-            texts = pa.array([text], pa.string())
-            found.append(partition_array(texts, field.type, zone=zone)[0])
-        return found
 
     def write_frame(
         self, spark: SparkSession, request: RewriteRequest, files: Sequence[AddFile]
@@ -309,15 +283,7 @@ class _WriteBin:
             target=self.job.target, job=self.job.name, compression=self.job.compression
         )
         rows = self.job.rows()
-        constants = self.job.constants(packed.files)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for file in packed.files:
-                for batch in rows.batches(file):
-                    if batch.num_rows:
-                        yield _with_constants(batch, constants)
-
-        ahead = _read_ahead(batches())
+        ahead = read_ahead(batch for file in packed.files for batch in rows.batches(file))
         try:
             return task.write(ahead, task=packed.number, attempt=task_ids()[1])
         except NeedsSpark:
@@ -326,49 +292,3 @@ class _WriteBin:
             return error
         finally:
             ahead.close()
-
-
-def _with_constants(batch: pa.RecordBatch, constants: Sequence[Any]) -> pa.RecordBatch:
-    """The columns of the files with the partition columns at their positions."""
-    if all(value is None for value in constants):
-        return batch
-    columns = iter(batch.columns)
-    arrays = [
-        next(columns) if value is None else pa.repeat(value, batch.num_rows) for value in constants
-    ]
-    arrays += columns
-    return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-
-
-def _read_ahead(batches: Iterator[Any]) -> Generator[Any]:
-    """The same batches; reading goes on while earlier ones are written."""
-    queue: Queue[tuple[Any, BaseException | None]] = Queue(_AHEAD)
-    stopped = threading.Event()
-
-    def read() -> None:
-        error: BaseException | None = None
-        try:
-            for batch in batches:
-                queue.put((batch, None))
-                if stopped.is_set():
-                    return
-        except BaseException as problem:
-            error = problem
-        queue.put((None, error))
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    try:
-        while True:
-            batch, error = queue.get()
-            if error is not None:
-                raise error
-            if batch is None:
-                return
-            yield batch
-    finally:
-        stopped.set()
-        while thread.is_alive():
-            with contextlib.suppress(Exception):
-                queue.get(timeout=0.01)
-        thread.join()

@@ -14,8 +14,8 @@ from pyspark.sql import types
 
 from twinlake.actions import AddFile
 from twinlake.errors import Code, CorruptTable
-from twinlake.schema import ColumnMappingMode, Struct, to_arrow
-from twinlake.spark.files.arrow_reader import ArrowFileReader, NeedsSpark
+from twinlake.files import DataFileReader, NeedsSpark, conform_array
+from twinlake.schema import Struct, StructField, to_arrow
 from twinlake.spark.python_workers import map_in_arrow
 from twinlake.spark.spark_types import spark_type
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from twinlake.protocol import Metadata
     from twinlake.storage import Store
 
 __all__ = ["read_hidden_files"]
@@ -33,7 +34,9 @@ __all__ = ["read_hidden_files"]
 class _Rows:
     """Rows of files, with key and mark of the file and the position in it behind the columns."""
 
-    files: ArrowFileReader
+    files: DataFileReader
+    columns: pa.Schema
+    """The columns of the table as Spark reads them from other files."""
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,19 +48,18 @@ class _Rows:
         add = AddFile(
             path=path, partition_values={}, size=size, modification_time=0, data_change=False
         )
-        start = 0
         try:
             for batch in self.files.batches(add):
                 rows = batch.num_rows
+                *columns, positions = batch.columns
                 arrays = [
-                    column.cast(field.type)
-                    for column, field in zip(batch.columns, self.files.columns, strict=True)
+                    conform_array(column, field.type)
+                    for column, field in zip(columns, self.columns, strict=True)
                 ]
                 arrays.append(pa.repeat(pa.scalar(key, pa.string()), rows))
                 arrays.append(pa.repeat(pa.scalar(mark, pa.int64()), rows))
-                arrays.append(pa.array(range(start, start + rows), pa.int64()))
+                arrays.append(positions)
                 yield pa.RecordBatch.from_arrays(arrays, names=list(self.names))
-                start += rows
         except NeedsSpark as why:
             raise _unreadable(path, str(why)) from why
 
@@ -67,25 +69,27 @@ def read_hidden_files(
     store: Store,
     files: Sequence[tuple[str, int, str, int]],
     schema: Struct,
-    stored: Struct,
+    metadata: Metadata,
     *,
-    mode: ColumnMappingMode,
+    columns: tuple[str, ...],
+    extra: tuple[StructField, ...],
     added: tuple[str, str, str],
 ) -> DataFrame:
-    """The rows of the files (path in the log, size, key, mark), found by the mapping mode.
+    """The rows of the files (path in the log, size, key, mark): columns of the table and of files.
 
-    ``stored`` is the schema as the files spell it, ``schema`` the same as it is to be shown;
-    ``added`` are the names of three more columns: key and mark of the file, and the position.
+    ``schema`` says how both are to be shown; ``added`` are the names of three more columns: key and
+    mark of the file, and the position.
     """
     given = zip(("path", "size", "key", "mark"), zip(*files, strict=True), strict=True)
     listed = spark.createDataFrame(pa.table({name: list(column) for name, column in given}))
-    wanted = to_arrow(stored, field_ids=True)
-    read = ArrowFileReader(store=store, columns=wanted, by_id=mode is ColumnMappingMode.ID)
+    read = DataFileReader(
+        store=store, metadata=metadata, names=columns, extra=extra, positions=True
+    )
     result = types.StructType([*spark_type(schema).fields])
     kinds = (types.StringType(), types.LongType(), types.LongType())
     for name, kind in zip(added, kinds, strict=True):
         result = result.add(name, kind)
-    return map_in_arrow(listed, _Rows(read, tuple(result.names)), result)
+    return map_in_arrow(listed, _Rows(read, to_arrow(schema), tuple(result.names)), result)
 
 
 def _unreadable(path: str, why: str) -> CorruptTable:

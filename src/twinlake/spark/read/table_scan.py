@@ -19,14 +19,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, CorruptTable
-from twinlake.protocol import keys
+from twinlake.files import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX, row_tracking_columns
 from twinlake.schema import (
     INTEGER,
     LONG,
     ColumnMappingMode,
     Struct,
     StructField,
-    physical_schema,
 )
 from twinlake.spark.errors import encode_error_around_row
 from twinlake.spark.read.columns import ReadColumns
@@ -61,15 +60,11 @@ __all__ = [
     "Scan",
     "files_at",
     "frame_of_plan",
-    "row_tracking_columns",
     "union",
 ]
 
 FILE_NUMBER: Final = "__twinlake_file"
 """The position of a row's file in ``Scan.files``, where positions are asked for."""
-ROW_INDEX: Final = "__twinlake_row"
-ROW_ID: Final = "__twinlake_row_id"
-ROW_COMMIT_VERSION: Final = "__twinlake_row_version"
 
 _KEY: Final = "__twinlake_key"
 _MARK: Final = "__twinlake_mark"
@@ -213,21 +208,21 @@ class _Branch:
             listed = list(zip(keys, sizes, times, strict=True))
             plan = read_files(spark, inner, listed, schema, partitioned=bool(partitions))
             return frame_of_plan(spark, plan)
-        stored = physical_schema(Struct(columns.data), columns.mode)
         return read_hidden_files(
             spark,
             self.scan.snapshot.store,
             list(zip(self.files["path"].to_pylist(), sizes, keys, self._marks(), strict=True)),
             schema,
-            Struct((*stored, *self._row_id_fields())),
-            mode=columns.mode,
+            columns.metadata,
+            columns=tuple(field.name for field in columns.data),
+            extra=self._row_id_fields(),
             added=(_KEY, _MARK, ROW_INDEX),
         )
 
     def _row_id_fields(self) -> tuple[StructField, ...]:
         if not self.scan.row_ids:
             return ()
-        names = row_tracking_columns(self.scan.snapshot)
+        names = row_tracking_columns(self.scan.snapshot.metadata)
         return tuple(StructField(name, LONG) for name in names)
 
     def _extras(self) -> list[Column]:
@@ -235,7 +230,7 @@ class _Branch:
         if self.scan.positions:
             found += [F.col(FILE_NUMBER), F.col(ROW_INDEX)]
         if self.scan.row_ids:
-            row_id, version = (quoted(n) for n in row_tracking_columns(self.scan.snapshot))
+            row_id, version = (quoted(n) for n in row_tracking_columns(self.scan.snapshot.metadata))
             found += [
                 F.expr(f"coalesce({row_id}, {_BASE_ID} + {ROW_INDEX})").alias(ROW_ID),
                 F.expr(f"coalesce({version}, {_BASE_VERSION})").alias(ROW_COMMIT_VERSION),
@@ -306,15 +301,6 @@ def _found(value: Column, known: Column) -> Column:
 
 def _joined_partition(position: int) -> Column:
     return _found(F.col(f"{_PARTITION}{position}"), F.col(_KNOWN).isNotNull())
-
-
-def row_tracking_columns(snapshot: Snapshot) -> tuple[str, str]:
-    """The hidden columns in which rewritten rows carry their row id and commit version."""
-    configuration = snapshot.metadata.configuration
-    return (
-        configuration.get(keys.MATERIALIZED_ROW_ID, "__no_row_id"),
-        configuration.get(keys.MATERIALIZED_ROW_COMMIT_VERSION, "__no_version"),
-    )
 
 
 def files_at(snapshot: Snapshot, paths: Iterable[str]) -> pa.Table:

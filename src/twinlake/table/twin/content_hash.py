@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.table.twin.data_file_reader import DataFileReader
+from twinlake.files import DataFileReader
 from twinlake.table.twin.format_semantics import CharColumns
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class DeltaFileHash:
         metadata, add = item
         try:
             chars = CharColumns.of(metadata)
-            rows = DataFileReader(self.store, metadata).rows(add)
+            reader = DataFileReader(store=self.store, metadata=metadata, pads_chars=False)
+            rows = (row for batch in reader.batches(add) for row in batch.to_pylist())
             if not chars.lengths:
                 return hash_python_rows(rows)
             short: dict[ColumnPath, None] = {}

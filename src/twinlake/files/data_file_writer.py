@@ -18,17 +18,17 @@ import pyarrow.parquet as pq
 
 from twinlake.actions import AddFile
 from twinlake.errors import Code, UserError
+from twinlake.files.arrow_conversion import conform_array
+from twinlake.files.file_layout import FileLayout, file_tags
 from twinlake.log import BatchStats, stats_json
 from twinlake.schema import HIVE_NULL, Struct, render_partition_path, render_partition_value
 from twinlake.schema import to_arrow as schema_to_arrow
-from twinlake.spark.files.arrow_types import conform_array
-from twinlake.spark.files.file_layout import FileLayout, file_tags
 from twinlake.storage import Durable, OnDisk, encode_path, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from twinlake.spark.files.file_target import FileTarget
+    from twinlake.files.file_target import FileTarget
 
 __all__ = ["DataFileWriter", "WriteTask"]
 

@@ -15,6 +15,10 @@ import pytest
 
 from twinlake.actions import AddFile
 from twinlake.errors import UserError
+from twinlake.files.arrow_conversion import conform_array
+from twinlake.files.data_file_writer import WriteTask
+from twinlake.files.file_layout import FileLayout, must_materialise
+from twinlake.files.file_target import FileTarget
 from twinlake.protocol import Metadata
 from twinlake.schema import (
     HIVE_NULL,
@@ -23,11 +27,7 @@ from twinlake.schema import (
     parse_ddl,
     parse_type,
 )
-from twinlake.spark.files.arrow_files import WriteTask
-from twinlake.spark.files.arrow_types import conform_array
 from twinlake.spark.files.arrow_writer import WriteBatches
-from twinlake.spark.files.file_layout import FileLayout, must_materialise
-from twinlake.spark.files.file_target import FileTarget
 from twinlake.storage import decode_path, open_store
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import pytest
 from twinlake import Table
 from twinlake.commit import CommitOptions, Operation, Transaction
 from twinlake.compat import COMPATS, VERSION_TAG
+from twinlake.files.data_file_writer import WriteTask
+from twinlake.files.file_layout import FileLayout, file_tags, must_materialise, row_id_fields
+from twinlake.files.file_target import FileTarget
 from twinlake.schema import Struct, field_id, to_arrow
-from twinlake.spark.files.arrow_files import WriteTask
-from twinlake.spark.files.file_layout import FileLayout, file_tags, must_materialise, row_id_fields
-from twinlake.spark.files.file_target import FileTarget
 
 if TYPE_CHECKING:
     from pathlib import Path

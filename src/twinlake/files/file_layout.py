@@ -28,10 +28,17 @@ from twinlake.schema import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from twinlake.files.file_target import FileTarget
     from twinlake.protocol import Metadata, Protocol
-    from twinlake.spark.files.file_target import FileTarget
 
-__all__ = ["FileLayout", "as_optional", "file_tags", "must_materialise", "row_id_fields"]
+__all__ = [
+    "FileLayout",
+    "as_optional",
+    "file_tags",
+    "must_materialise",
+    "row_id_fields",
+    "row_tracking_columns",
+]
 
 _ROW_ID_FIELD_IDS: Final = (2147483540, 2147483539)
 """What Iceberg calls a row's id and the sequence number of its last change."""
@@ -64,7 +71,7 @@ def file_tags(target: FileTarget) -> dict[str, str | None] | None:
     """The tags of a new file: the version of the Iceberg compat feature that it was written for.
 
     >>> from twinlake.protocol import Metadata
-    >>> from twinlake.spark.files.file_target import FileTarget
+    >>> from twinlake.files.file_target import FileTarget
     >>> compat = Metadata(configuration={"delta.enableIcebergCompatV2": "true"})
     >>> file_tags(FileTarget(url="memory://t", metadata=compat))
     {'ICEBERG_COMPAT_VERSION': '2'}
@@ -79,6 +86,15 @@ def row_id_fields(metadata: Metadata, names: Sequence[str]) -> tuple[StructField
     return tuple(
         StructField(name, LONG, metadata={ID_KEY: number} if third else {})
         for name, number in zip(names, _ROW_ID_FIELD_IDS, strict=True)
+    )
+
+
+def row_tracking_columns(metadata: Metadata) -> tuple[str, str]:
+    """The hidden columns in which rewritten rows carry their row id and commit version."""
+    configuration = metadata.configuration
+    return (
+        configuration.get(keys.MATERIALIZED_ROW_ID, "__no_row_id"),
+        configuration.get(keys.MATERIALIZED_ROW_COMMIT_VERSION, "__no_version"),
     )
 
 

@@ -1,0 +1,77 @@
+"""Rows of data files by Arrow: one reader and one writer, for this process and Spark's workers.
+
+What is in a file, which columns and under which names, belongs here; which files a commit adds and
+removes does not, and nothing here knows Spark. Names load on first use, because they need pyarrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinlake._lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from twinlake.files.arrow_conversion import conform_array
+    from twinlake.files.data_file_reader import (
+        ROW_COMMIT_VERSION,
+        ROW_ID,
+        ROW_INDEX,
+        DataFileReader,
+    )
+    from twinlake.files.data_file_writer import WriteTask
+    from twinlake.files.file_layout import (
+        FileLayout,
+        as_optional,
+        file_tags,
+        must_materialise,
+        row_id_fields,
+        row_tracking_columns,
+    )
+    from twinlake.files.file_target import FileTarget
+    from twinlake.files.read_ahead import map_ahead, read_ahead
+    from twinlake.files.unreadable import NeedsSpark
+
+__all__ = [
+    "ROW_COMMIT_VERSION",
+    "ROW_ID",
+    "ROW_INDEX",
+    "DataFileReader",
+    "FileLayout",
+    "FileTarget",
+    "NeedsSpark",
+    "WriteTask",
+    "as_optional",
+    "conform_array",
+    "file_tags",
+    "map_ahead",
+    "must_materialise",
+    "read_ahead",
+    "row_id_fields",
+    "row_tracking_columns",
+]
+
+if not TYPE_CHECKING:  # all of them need pyarrow
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "twinlake.files.arrow_conversion": ("conform_array",),
+            "twinlake.files.data_file_reader": (
+                "ROW_COMMIT_VERSION",
+                "ROW_ID",
+                "ROW_INDEX",
+                "DataFileReader",
+            ),
+            "twinlake.files.data_file_writer": ("WriteTask",),
+            "twinlake.files.file_layout": (
+                "FileLayout",
+                "as_optional",
+                "file_tags",
+                "must_materialise",
+                "row_id_fields",
+                "row_tracking_columns",
+            ),
+            "twinlake.files.file_target": ("FileTarget",),
+            "twinlake.files.read_ahead": ("map_ahead", "read_ahead"),
+            "twinlake.files.unreadable": ("NeedsSpark",),
+        },
+    )
