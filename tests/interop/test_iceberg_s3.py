@@ -20,7 +20,6 @@ from twinlake import import_iceberg
 from twinlake.errors import Code, StorageError, UserError
 from twinlake.log.deletion_vectors import dv_key, write_dv_file
 from twinlake.table import Table
-from twinlake.table.twin.data_file_reader import DataFileReader
 from twinlake.table.twin.report import DifferenceKind
 from twinlake.table.twin.verify_twin import verify_twin
 
@@ -107,8 +106,7 @@ def iceberg_rows(table: Any, snapshot_id: int | None = None) -> list[str]:
 
 
 def delta_rows(table: Table) -> list[str]:
-    reader = DataFileReader(table.snapshot.store, table.metadata)
-    return as_text(row for add in table.snapshot.adds() for row in reader.rows(add))
+    return as_text(table.to_arrow().to_pylist())
 
 
 def opened(server: S3Server, path: str) -> StaticTable:

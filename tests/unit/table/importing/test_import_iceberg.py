@@ -49,7 +49,6 @@ from twinlake import ImportResult, import_iceberg
 from twinlake.errors import Code, UserError
 from twinlake.schema.predicates import parse_predicate
 from twinlake.table import Table
-from twinlake.table.twin.data_file_reader import DataFileReader
 from twinlake.table.twin.verify_twin import verify_twin
 
 pytestmark = pytest.mark.slow
@@ -115,8 +114,7 @@ def iceberg_rows(table: Any, snapshot_id: int | None = None) -> list[str]:
 
 
 def delta_rows(table: Table) -> list[str]:
-    reader = DataFileReader(table.snapshot.store, table.metadata)
-    return as_text(found for add in table.snapshot.adds() for found in reader.rows(add))
+    return as_text(table.to_arrow().to_pylist())
 
 
 def folder_of(table: Any) -> Path:
