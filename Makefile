@@ -6,6 +6,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.twinlake-stamp
 TOOLS   := $(CURDIR)/.tools
 S3      := $(TOOLS)/versitygw
+AZURE   := $(TOOLS)/azurite
 CONNECT := $(TOOLS)/connect
 POSTGRES := $(TOOLS)/postgres
 TLC     := $(TOOLS)/tlc
@@ -21,7 +22,7 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 connect postgres tlc fmt lint docs lock java clean
+.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 azure connect postgres tlc fmt lint docs lock java clean
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +73,16 @@ $(S3):
 	@command -v go >/dev/null || \
 		{ echo "the S3 server is built from source: install Go and run make s3 again"; exit 1; }
 	GOBIN=$(TOOLS) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+azure: $(AZURE)/.stamp ## install the Azure server for the tests, once (needs Node and npm)
+
+# Azurite 3.36 and newer want Node 21 or newer; this release runs on Node 20 as well.
+$(AZURE)/.stamp:
+	@command -v npm >/dev/null || \
+		{ echo "the Azure server is a package of npm: install Node and npm and run make azure again"; exit 1; }
+	@rm -rf $(AZURE)
+	npm install --prefix $(AZURE) --no-save --no-audit --no-fund --ignore-scripts --loglevel=error azurite@3.35.0
+	@touch $@
 
 connect: $(CONNECT)/.stamp ## what the test of Spark Connect needs, once (kept out of .venv)
 

@@ -21,7 +21,7 @@ from tests.support.scale import scale
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.servers.s3 import S3Server
+    from tests.support.servers.object_server import ObjectServer
 
 WRITERS = 8
 COMMITS = scale(20, 50)
@@ -64,7 +64,6 @@ def test_local_disk(tmp_path: Path, durable: bool, commits: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.s3
-def test_s3(tmp_path: Path, s3_server: S3Server) -> None:
-    place = Place(url=s3_server.url(f"t-{uuid.uuid4()}"), options=s3_server.options)
+def test_object_store(tmp_path: Path, object_server: ObjectServer) -> None:
+    place = Place(url=object_server.url(f"t-{uuid.uuid4()}"), options=object_server.options)
     assert_every_commit_counts(place, tmp_path)

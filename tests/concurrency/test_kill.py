@@ -22,7 +22,7 @@ from tests.support.scale import scale
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.servers.s3 import S3Server
+    from tests.support.servers.object_server import ObjectServer
 
 KILLS = scale(5, 100)
 WRITERS = 2
@@ -78,7 +78,6 @@ def test_local_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.s3
-def test_s3(tmp_path: Path, s3_server: S3Server) -> None:
-    place = Place(url=s3_server.url(f"t-{uuid.uuid4()}"), options=s3_server.options)
+def test_object_store(tmp_path: Path, object_server: ObjectServer) -> None:
+    place = Place(url=object_server.url(f"t-{uuid.uuid4()}"), options=object_server.options)
     assert_nothing_acknowledged_is_lost(place, tmp_path, scale(2, 40))

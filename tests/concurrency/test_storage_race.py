@@ -15,13 +15,16 @@ from tests.support.processes.race import (
     through_library,
     through_store,
 )
+from tests.support.scale import scale
 from twinlake.storage import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.servers.s3 import S3Server
+    from tests.support.servers.object_server import ObjectServer
     from twinlake.storage import Store
+
+KEYS = scale(50, 500)
 
 
 def assert_fair(result: RaceResult, store: Store, size: int) -> None:
@@ -33,17 +36,16 @@ def assert_fair(result: RaceResult, store: Store, size: int) -> None:
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "not durable"])
 def test_local_disk(tmp_path: Path, durable: bool) -> None:
-    result = race(through_store, str(tmp_path), durable=durable, clients=8, keys=50, size=2000)
+    result = race(through_store, str(tmp_path), durable=durable, clients=8, keys=KEYS, size=2000)
     assert_fair(result, open_store(tmp_path), 2000)
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-@pytest.mark.s3
 @pytest.mark.parametrize("size", [2_000, 300_000], ids=["2 kB", "300 kB"])
-def test_s3(s3_server: S3Server, size: int) -> None:
-    url = s3_server.url(f"t-{uuid.uuid4()}")
-    result = race(through_store, url, options=s3_server.options, clients=8, keys=50, size=size)
-    assert_fair(result, open_store(url, options=s3_server.options), size)
+def test_object_store(object_server: ObjectServer, size: int) -> None:
+    url, options = object_server.url(f"t-{uuid.uuid4()}"), object_server.options
+    result = race(through_store, url, options=options, clients=8, keys=KEYS, size=size)
+    assert_fair(result, open_store(url, options=options), size)
 
 
 def test_the_harness_notices_two_winners() -> None:

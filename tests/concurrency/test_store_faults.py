@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.servers.fault_proxy import COMMIT_FAULTS, FaultKind, FaultProxy
-from tests.support.servers.s3 import options_for
 from twinlake.commit.commit_write import CommitWritten, Lost, write_commit
 from twinlake.errors import Code, CommitUnknown, StorageError
 from twinlake.runtime import RandomIds, SystemClock
@@ -22,9 +21,7 @@ from twinlake.storage import Committed, Conflict, ObjectStore, Unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.servers.s3 import S3Server
-
-pytestmark = pytest.mark.s3
+    from tests.support.servers.object_server import ObjectServer
 
 KEY = "_delta_log/00000000000000000007.json"
 RIVAL = b'{"commitInfo":{"txnId":"rival"}}\n'
@@ -35,15 +32,17 @@ retries = pytest.mark.parametrize("retries", [0, 3], ids=["no retries", "client 
 
 
 @pytest.fixture(scope="module")
-def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
-    with FaultProxy(s3_server.port) as proxy:
+def proxy(object_server: ObjectServer) -> Iterator[FaultProxy]:
+    with FaultProxy(object_server.port) as proxy:
         yield proxy
 
 
-def stores(server: S3Server, proxy: FaultProxy, retries: int) -> tuple[ObjectStore, ObjectStore]:
+def stores(
+    server: ObjectServer, proxy: FaultProxy, retries: int
+) -> tuple[ObjectStore, ObjectStore]:
     """One place, seen through the proxy and directly."""
     url = server.url(f"t-{uuid.uuid4()}")
-    through = ObjectStore(url, options=options_for(proxy.port), create_retries=retries)
+    through = ObjectStore(url, options=server.options_at(proxy.port), create_retries=retries)
     proxy.disarm()
     return through, ObjectStore(url, options=server.options)
 
@@ -56,9 +55,9 @@ def ours() -> bytes:
 @rivals
 @retries
 def test_a_store_never_claims_a_commit_that_is_not_there(
-    s3_server: S3Server, proxy: FaultProxy, fault: FaultKind, rival: bool, retries: int
+    object_server: ObjectServer, proxy: FaultProxy, fault: FaultKind, rival: bool, retries: int
 ) -> None:
-    store, direct = stores(s3_server, proxy, retries)
+    store, direct = stores(object_server, proxy, retries)
     if rival:
         direct.put(KEY, RIVAL)
     body = ours()
@@ -84,9 +83,9 @@ def test_a_store_never_claims_a_commit_that_is_not_there(
 @rivals
 @retries
 def test_writing_a_commit_finds_the_truth(
-    s3_server: S3Server, proxy: FaultProxy, fault: FaultKind, rival: bool, retries: int
+    object_server: ObjectServer, proxy: FaultProxy, fault: FaultKind, rival: bool, retries: int
 ) -> None:
-    store, direct = stores(s3_server, proxy, retries)
+    store, direct = stores(object_server, proxy, retries)
     if rival:
         direct.put(KEY, RIVAL)
     body = ours()
@@ -105,9 +104,9 @@ def test_writing_a_commit_finds_the_truth(
 
 @pytest.mark.parametrize("fault", [FaultKind.FAIL_500, FaultKind.DROP], ids=str)
 def test_failures_without_an_effect_are_tried_again(
-    s3_server: S3Server, proxy: FaultProxy, fault: FaultKind
+    object_server: ObjectServer, proxy: FaultProxy, fault: FaultKind
 ) -> None:
-    store, direct = stores(s3_server, proxy, 0)
+    store, direct = stores(object_server, proxy, 0)
     body = ours()
     proxy.arm(fault, times=2)
     result = write_commit(store, KEY, body, clock=SystemClock(), ids=RandomIds())
@@ -116,9 +115,9 @@ def test_failures_without_an_effect_are_tried_again(
 
 
 def test_a_server_that_never_answers_leaves_the_commit_unknown(
-    s3_server: S3Server, proxy: FaultProxy
+    object_server: ObjectServer, proxy: FaultProxy
 ) -> None:
-    store, direct = stores(s3_server, proxy, 0)
+    store, direct = stores(object_server, proxy, 0)
     proxy.arm(FaultKind.DROP, times=3)
     with pytest.raises(CommitUnknown) as caught:
         write_commit(
@@ -129,8 +128,8 @@ def test_a_server_that_never_answers_leaves_the_commit_unknown(
     assert direct.head(KEY) is None
 
 
-def test_reads_are_retried_by_the_client(s3_server: S3Server, proxy: FaultProxy) -> None:
-    store, _ = stores(s3_server, proxy, 0)
+def test_reads_are_retried_by_the_client(object_server: ObjectServer, proxy: FaultProxy) -> None:
+    store, _ = stores(object_server, proxy, 0)
     store.put(KEY, b"x")
     proxy.arm(FaultKind.FAIL_500, times=2, method="GET")
     assert store.read(KEY) == b"x"
@@ -140,9 +139,45 @@ def test_reads_are_retried_by_the_client(s3_server: S3Server, proxy: FaultProxy)
     assert proxy.armed == 0
 
 
-def test_wrong_credentials_are_a_refusal_and_show_no_secret(s3_server: S3Server) -> None:
-    options = {**s3_server.options, "secret_access_key": "not-the-SECRET"}
-    store = ObjectStore(s3_server.url("t"), options=options)
+@pytest.mark.parametrize(
+    "fault", [kind for kind in FaultKind if kind is not FaultKind.CONFLICT_409], ids=str
+)
+def test_deletes_are_retried_by_the_client(
+    object_server: ObjectServer, proxy: FaultProxy, fault: FaultKind
+) -> None:
+    store, direct = stores(object_server, proxy, 0)
+    direct.put("a", b"1")
+    direct.put("b", b"2")
+    proxy.arm(fault, method="POST")
+    store.delete(["a", "b"])
+    assert proxy.armed == 0
+    assert list(direct.list_from("")) == []
+
+
+def test_a_refused_delete_names_the_key(object_server: ObjectServer, proxy: FaultProxy) -> None:
+    store, direct = stores(object_server, proxy, 0)
+    direct.put("a", b"1")
+    proxy.arm(FaultKind.CONFLICT_409, method="POST")
+    with pytest.raises(StorageError) as caught:
+        store.delete(["a"])
+    assert caught.value.fields["key"] == "a"
+    assert direct.read("a") == b"1"
+
+
+def test_one_missing_object_does_not_keep_others_from_deletion(object_server: ObjectServer) -> None:
+    """Azure deletes 256 objects by one request, and the client fails it for one that is missing."""
+    store = ObjectStore(object_server.url(f"t-{uuid.uuid4()}"), options=object_server.options)
+    present = [f"{number:03d}" for number in range(300)]
+    for key in present:
+        store.put(key, b"")
+    store.delete(["missing", *present])
+    assert list(store.list_from("")) == []
+
+
+def test_wrong_credentials_are_a_refusal_and_show_no_secret(object_server: ObjectServer) -> None:
+    (secret,) = object_server.wrong_secret.values()
+    options = {**object_server.options, **object_server.wrong_secret}
+    store = ObjectStore(object_server.url("t"), options=options)
     outcome = store.create(KEY, b"x")
     assert isinstance(outcome, Unknown)
     assert outcome.refusal is not None
@@ -153,11 +188,13 @@ def test_wrong_credentials_are_a_refusal_and_show_no_secret(s3_server: S3Server)
             call()
     assert caught.value.code is Code.STORAGE
     assert "credentials" in caught.value.fix
-    assert "SECRET" not in f"{caught.value} {caught.value.to_dict()}"
+    assert secret not in f"{caught.value} {caught.value.to_dict()}"
 
 
-def test_a_missing_bucket_is_not_a_missing_object(s3_server: S3Server) -> None:
-    store = ObjectStore("s3://no-such-bucket/t", options=s3_server.options)
+def test_a_missing_bucket_is_not_a_missing_object(object_server: ObjectServer) -> None:
+    store = ObjectStore(
+        object_server.url("t", bucket="no-such-bucket"), options=object_server.options
+    )
     for call in (
         lambda: store.read(KEY),
         lambda: list(store.list_from("")),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["DEAR", "no_processes", "pytest_collection_modifyitems", "pytest_runtest_protocol"]
 
 #: A test with one of these marks is not quick.
-DEAR: Final = frozenset({"process", "search", "slow", "s3", "postgres", "spark"})
+DEAR: Final = frozenset({"process", "search", "slow", "s3", "azure", "postgres", "spark"})
 
 _TESTS: Final = Path(__file__).resolve().parents[1]
 _QUICK_PATHS: Final = ("unit/", "property/")
@@ -34,7 +34,12 @@ _MARK_OF_PATH: Final = {
     "unit/cli/commands/test_verify": "search",
     "unit/cli/verify/": "search",
 }
-_MARK_OF_FIXTURE: Final = {"s3_server": "s3", "postgres_server": "postgres", "delta_spark": "spark"}
+_MARK_OF_FIXTURE: Final = {
+    "s3_server": "s3",
+    "azure_server": "azure",
+    "postgres_server": "postgres",
+    "delta_spark": "spark",
+}
 _STARTERS: Final = (
     (subprocess.Popen, "__init__"),
     (BaseProcess, "start"),

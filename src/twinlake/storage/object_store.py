@@ -213,7 +213,9 @@ class ObjectStore:
                     if meta.key <= last:
                         raise self._unsorted(folder)
                     last = meta.key
-                    yield meta
+                    # A server may ignore where to start (Azurite does).
+                    if meta.key > start_after:
+                        yield meta
         except StorageError:
             raise
         except Exception as error:
@@ -243,24 +245,24 @@ class ObjectStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects in batches; one that is not there counts as deleted."""
-        paths = [self._prefix + check_key(key) for key in keys]
-        for start in range(0, len(paths), _DELETE_BATCH):
+        checked = [check_key(key) for key in keys]
+        for start in range(0, len(checked), _DELETE_BATCH):
+            batch = checked[start : start + _DELETE_BATCH]
             try:
-                obstore.delete(self._client, paths[start : start + _DELETE_BATCH])
+                obstore.delete(self._client, [self._prefix + key for key in batch])
             except Exception as error:
-                failure = self._failure(error, "delete", paths[start])
+                failure = self._failure(error, "delete", batch[0])
                 if failure.code is not Code.STORAGE_NOT_FOUND:
                     raise failure from error
-                self._delete_singly(paths[start : start + _DELETE_BATCH])
+                self._delete_singly(batch)
 
-    def _delete_singly(self, paths: Iterable[str]) -> None:
-        # A service without batch deletion stops at the first missing object.
-
-        for path in paths:
+    def _delete_singly(self, keys: Iterable[str]) -> None:
+        # One missing object fails a batch of Azure, and a service without batches stops at it.
+        for key in keys:
             try:
-                obstore.delete(self._client, path)
+                obstore.delete(self._client, self._prefix + key)
             except Exception as error:
-                failure = self._failure(error, "delete", path)
+                failure = self._failure(error, "delete", key)
                 if failure.code is not Code.STORAGE_NOT_FOUND:
                     raise failure from error
 
@@ -269,7 +271,9 @@ class ObjectStore:
     def _meta(self, found: Any) -> ObjectMeta:
         modified = int(found["last_modified"].timestamp() * 1000)
         key = found["path"][len(self._prefix) :]
-        return ObjectMeta(key, found["size"], modified, found["e_tag"])
+        # Azure quotes the tag in the reply to a head, and not in a listing.
+        e_tag = found["e_tag"]
+        return ObjectMeta(key, found["size"], modified, e_tag.strip('"') if e_tag else None)
 
     def _missing(self, key: str) -> StorageError:
         return StorageError(
@@ -305,8 +309,8 @@ class ObjectStore:
 
 
 _FIXES: dict[str, str] = {
-    "bucket": "create the bucket or correct its name",
-    "access": "check the credentials and what they may do in this bucket",
+    "bucket": "create the bucket or container, or correct its name",
+    "access": "check the credentials and what they may do in this bucket or container",
     "unsupported": "use a store with conditional writes, and leave them switched on",
     "name": "rename the object: the service cannot hold this name",
     "failure": "check endpoint, region and network, then try again",

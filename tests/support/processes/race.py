@@ -48,13 +48,14 @@ def through_library(url: str, options: Mapping[str, Any], durable: bool) -> Crea
     """Create with the bare library: judges the server without our code in between."""
     del durable
     import obstore
-    from obstore.store import S3Store
+    from obstore.store import AzureStore, S3Store
 
-    bucket = url.removeprefix("s3://").partition("/")[0]
-    config = {name: value for name, value in options.items() if name != "allow_http"}
-    client = S3Store(
-        bucket,
-        config=config,  # type: ignore[arg-type]
+    scheme, _, path = url.partition("://")
+    config: Any = {name: value for name, value in options.items() if name != "allow_http"}
+    service: Any = {"s3": S3Store, "az": AzureStore}[scheme]
+    client = service(
+        path.partition("/")[0],
+        config=config,
         client_options={"allow_http": True},
         retry_config={"max_retries": 0},
     )

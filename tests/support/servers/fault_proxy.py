@@ -1,7 +1,7 @@
-"""An HTTP proxy before an S3 server that loses or falsifies replies on order.
+"""An HTTP proxy before an object store that loses or falsifies replies on order.
 
     with FaultProxy(server.port) as proxy:
-        store = open_store("s3://lakehouse", options=options_for(proxy.port))
+        store = open_store(server.url(), options=server.options_at(proxy.port))
         proxy.arm(FaultKind.STORE_THEN_DROP)      # the next PUT is stored, its reply is lost
 
 Requests pass unchanged, headers and all: they are signed.

@@ -11,21 +11,22 @@ import contextlib
 import os
 import pwd
 import shutil
-import socket
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.support.servers.server_process import free_port, server_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PROJECT = Path(__file__).resolve().parents[3]
 TOOLS = _PROJECT / ".tools" / "postgres"
-_START_SECONDS = 60.0
+_READY = "database system is ready to accept connections"
 _OTHERS = ("postgres", "nobody")
 _NOBODY = 65534
 
@@ -72,7 +73,7 @@ def postgres_server(binaries: Path) -> Iterator[PostgresServer]:
     """Start the server, and stop it at the end."""
     as_user = _other_user()
     root = _own_folder(as_user)
-    data, log_path, port = root / "data", root / "server.log", _free_port()
+    data, log_path, port = root / "data", root / "server.log", free_port()
     try:
         if not _runs([str(binaries / "postgres"), "--version"], as_user):
             binaries = _copied(binaries, root)
@@ -80,21 +81,17 @@ def postgres_server(binaries: Path) -> Iterator[PostgresServer]:
         subprocess.run(initdb, check=True, capture_output=True, cwd=root, **as_user)
         command = [str(binaries / "postgres"), "-D", str(data), "-p", str(port)]
         settings = ["-h", "127.0.0.1", "-k", str(root), "-c", "fsync=off"]
-        with log_path.open("wb") as log:
-            process = subprocess.Popen(
-                [*command, *settings], stdout=log, stderr=subprocess.STDOUT, cwd=root, **as_user
-            )
-        try:
-            _wait_for(process, port, log_path)
+        with server_process(
+            f"PostgreSQL on port {port}",
+            [*command, *settings],
+            log_path=log_path,
+            is_ready=lambda: _READY in log_path.read_text(errors="replace"),
+            # The signal for a fast end; SIGTERM waits for connections.
+            stop_signal=signal.SIGINT,
+            cwd=root,
+            **as_user,
+        ):
             yield PostgresServer(port=port)
-        finally:
-            # The signal for a fast end; the one of terminate() waits for connections.
-            process.send_signal(2)
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -138,23 +135,3 @@ def _copied(binaries: Path, root: Path) -> Path:
         if not path.is_symlink():
             path.chmod(0o755)
     return root / "server" / binaries.relative_to(top)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait_for(process: subprocess.Popen[bytes], port: int, log_path: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        text = log_path.read_text(errors="replace")
-        if "database system is ready to accept connections" in text:
-            return
-        time.sleep(0.05)
-    text = log_path.read_text(errors="replace")[-2000:]
-    raise RuntimeError(f"PostgreSQL did not start on port {port}:\n{text}")

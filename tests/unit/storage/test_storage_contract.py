@@ -15,6 +15,7 @@ from twinlake.storage import (
     Conflict,
     LocalStore,
     MemoryStore,
+    ObjectStore,
     Store,
     open_store,
 )
@@ -29,6 +30,8 @@ STORES = [
     pytest.param("memory-below-a-prefix"),
     pytest.param("s3", marks=pytest.mark.s3),
     pytest.param("s3-bucket-root", marks=pytest.mark.s3),
+    pytest.param("azure", marks=pytest.mark.azure),
+    pytest.param("azure-container-root", marks=pytest.mark.azure),
 ]
 
 ODD_KEYS = [
@@ -58,14 +61,21 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
             whole.put("table", b"not below")
             whole.put("tablet/x", b"not below either")
             return whole.reopen("memory://whole/table")
-        case "s3":
-            server = request.getfixturevalue("s3_server")
+        case "s3" | "azure" as name:
+            server = request.getfixturevalue(f"{name}_server")
             return open_store(server.url(f"t {uuid.uuid4()}/ü%"), options=server.options)
-        case _:
+        case "s3-bucket-root":
             server = request.getfixturevalue("s3_server")
-            root = open_store(server.url(), options=server.options)
-            root.delete([meta.key for meta in root.list_from("")])
-            return root
+            return _emptied(open_store(server.url(), options=server.options))
+        case _:
+            server = request.getfixturevalue("azure_server")
+            options = {k: v for k, v in server.options.items() if k != "account_name"}
+            return _emptied(open_store(server.abfss_url(), options=options))
+
+
+def _emptied(store: Store) -> Store:
+    store.delete([meta.key for meta in store.list_from("")])
+    return store
 
 
 def keys(store: Store, folder: str = "", start_after: str = "") -> list[str]:
@@ -244,13 +254,13 @@ def test_threads_that_race_have_one_winner(store: Store) -> None:
         assert sum(outcome == Conflict() for outcome in outcomes.values()) == 7
 
 
-def test_the_url_opens_the_same_place(store: Store, request: pytest.FixtureRequest) -> None:
+def test_the_url_opens_the_same_place(store: Store) -> None:
     store.put("k", b"here")
     assert not store.url.endswith("/")
     if isinstance(store, MemoryStore):
         assert store.reopen(store.url).read("k") == b"here"
         return
-    options = request.getfixturevalue("s3_server").options if "s3://" in store.url else None
+    options = store.config.options if isinstance(store, ObjectStore) else None
     again = open_store(store.url, options=options)
     assert again.url == store.url
     assert again.read("k") == b"here"
