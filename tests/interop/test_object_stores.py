@@ -14,7 +14,6 @@ from tests.support.data_files import write_file
 from tests.support.servers.azure import AzureServer
 from twinlake.storage import encode_path
 from twinlake.table import Table
-from twinlake.table.twin.data_file_reader import DataFileReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +39,7 @@ def url(object_server: ObjectServer, tmp_path: Path) -> str:
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
-    reader = DataFileReader(table.snapshot.store, table.metadata)
-    rows = (row for add in table.snapshot.adds() for row in reader.rows(add))
+    rows = table.to_arrow().to_pylist()
     return sorted(rows, key=lambda row: row["id"])
 
 

@@ -19,10 +19,10 @@ from twinlake.runtime import OffendingRows
 from twinlake.spark import scan, write
 from twinlake.spark.errors import spark_errors
 from twinlake.spark.rows.constraints import enforce, offending_rows
-from twinlake.spark.rows.projection import cast_column, computed_columns, project_rows
-from twinlake.spark.rows.schema_evolution import evolve
+from twinlake.spark.rows.projection import cast_column, project_rows
 from twinlake.spark.spark_types import from_spark
 from twinlake.table import Table
+from twinlake.table.rows import computed_columns, evolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,12 +27,12 @@ from twinlake.spark.api.catalog import (
 )
 from twinlake.spark.api.column_definition import ColumnDefinition, table_schema
 from twinlake.spark.delta_settings import user_metadata
-from twinlake.spark.dml.overwrite import all_files
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import clustering_columns, shared_store
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
+from twinlake.table.rows import all_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,9 +17,9 @@ from twinlake.schema import (
     resolve_path,
 )
 from twinlake.spark.read.columns import visible_type
-from twinlake.spark.rows.identity import refuse_update
 from twinlake.spark.rows.projection import cast_column, default_value
 from twinlake.spark.spark_types import from_spark, quoted
+from twinlake.table.rows import refuse_update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 
 from twinlake.commit.plans import ChangeType
 from twinlake.errors import Code, UserError
-from twinlake.spark.dml.commit import write_metrics
 from twinlake.spark.dml.delete import delete_rows
 from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange
 from twinlake.spark.read.conditions import Condition
 from twinlake.spark.rows.constraints import as_stored, filter_or_raise, first_cells
 from twinlake.spark.rows.row_errors import raise_for_row
+from twinlake.table.rows import write_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -32,7 +32,6 @@ from twinlake.commit.plans import (
 from twinlake.files import row_id_fields, row_tracking_columns
 from twinlake.log import dv_key, read_footer, write_dv_file
 from twinlake.schema import STRING, StructField
-from twinlake.spark.dml.commit import UncommittedFiles, commit_change, table_target
 from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.read.packed_positions import read_deletion_vectors
 from twinlake.spark.read.table_scan import (
@@ -47,6 +46,7 @@ from twinlake.spark.read.table_scan import (
 from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.spark_types import quoted
 from twinlake.storage import resolve
+from twinlake.table.rows import UncommittedFiles, commit_change, table_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

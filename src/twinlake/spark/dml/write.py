@@ -13,31 +13,33 @@ from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
-from twinlake.spark.dml.commit import (
-    UncommittedFiles,
-    clustering_columns,
-    commit_change,
-    table_target,
-    write_metrics,
-)
-from twinlake.spark.dml.overwrite import RemovedFiles, all_files, same_partitions
 from twinlake.spark.dml.replace_where import replace_rows
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.rows.constraints import enforce
 from twinlake.spark.rows.identity import with_high_water_marks
-from twinlake.spark.rows.projection import columns_with_values, computed_columns, project_rows
-from twinlake.spark.rows.schema_evolution import (
-    evolve,
-    first_schema,
-    refuse_missing_partitions,
-    refuse_partitions_alone,
-)
+from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
 from twinlake.table import shared_store, table_exists
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
+from twinlake.table.rows import (
+    RemovedFiles,
+    UncommittedFiles,
+    all_files,
+    clustering_columns,
+    columns_with_values,
+    commit_change,
+    computed_columns,
+    evolve,
+    first_schema,
+    refuse_missing_partitions,
+    refuse_partitions_alone,
+    same_partitions,
+    table_target,
+    write_metrics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,6 @@ from twinlake.errors import Code, UserError
 from twinlake.protocol import CLIENT_FEATURES, keys, property_value
 from twinlake.runtime import RewriteRequest
 from twinlake.spark.delta_settings import user_metadata as session_note
-from twinlake.spark.dml.commit import UncommittedFiles, commit_change
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.maintenance.dropped_columns import files_with_dropped_columns
 from twinlake.spark.maintenance.optimize_result import OptimizeResult
@@ -26,6 +25,7 @@ from twinlake.spark.maintenance.rewrite import SparkRewriter
 from twinlake.spark.session import open_table
 from twinlake.spark.unsupported import unsupported_call
 from twinlake.table import Table
+from twinlake.table.rows import UncommittedFiles, commit_change
 
 if TYPE_CHECKING:
     import os

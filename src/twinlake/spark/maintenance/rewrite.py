@@ -41,7 +41,6 @@ from twinlake.schema import (
     physical_path,
     walk_types,
 )
-from twinlake.spark.dml.commit import clustering_columns
 from twinlake.spark.files.arrow_writer import compression_of, delete_job_files
 from twinlake.spark.files.file_writer import delete_uncommitted, write_files
 from twinlake.spark.python_workers import run_in_workers, task_ids
@@ -55,6 +54,7 @@ from twinlake.spark.rows.char_padding import padded
 from twinlake.spark.rows.constraints import sized_type
 from twinlake.spark.spark_types import quoted, spark_type
 from twinlake.storage import OnDisk
+from twinlake.table.rows import clustering_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -26,8 +26,8 @@ from twinlake.schema import (
     walk_fields,
 )
 from twinlake.spark.rows.char_padding import padded_for
-from twinlake.spark.rows.schema_evolution import read_field_metadata
 from twinlake.spark.spark_types import quoted, spark_type
+from twinlake.table.rows import read_field_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable

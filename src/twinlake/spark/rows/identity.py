@@ -15,16 +15,15 @@ from pyspark.sql import functions as F
 
 from twinlake.errors import Code, CorruptTable, TwinlakeError, UserError, how_to_restore
 from twinlake.schema import (
-    IDENTITY_EXPLICIT_KEY,
     IDENTITY_HIGH_WATER_MARK_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
     Struct,
     StructField,
-    physical_path,
     render_path,
 )
 from twinlake.spark.errors import encode_error_around_row
+from twinlake.table.rows import identity_fields, identity_paths
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -33,13 +32,8 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.protocol import Metadata
-    from twinlake.schema import ColumnPath
 
 __all__ = [
-    "identity_fields",
-    "identity_paths",
-    "refuse_explicit",
-    "refuse_update",
     "with_high_water_marks",
     "with_identity",
 ]
@@ -49,51 +43,6 @@ _LOWEST: Final = -(1 << 63)
 _HIGHEST: Final = (1 << 63) - 1
 #: Spark numbers rows as partition << 33 | row.
 _ROW_BITS: Final = (1 << 33) - 1
-
-
-def identity_fields(schema: Struct) -> tuple[StructField, ...]:
-    """The identity columns; they are always at the top level."""
-    return tuple(f for f in schema if IDENTITY_START_KEY in f.metadata)
-
-
-def identity_paths(metadata: Metadata) -> tuple[ColumnPath, ...]:
-    """Where files have them: these columns need statistics, or the mark cannot be moved."""
-    schema, mode = metadata.schema, metadata.column_mapping_mode
-    return tuple(physical_path(schema, (f.name,), mode) for f in identity_fields(schema))
-
-
-def refuse_explicit(schema: Struct, given: Sequence[str]) -> None:
-    """Values for GENERATED ALWAYS columns come from the table only."""
-    present = {name.casefold() for name in given}
-    found = [
-        field.name
-        for field in identity_fields(schema)
-        if field.name.casefold() in present
-        and str(field.metadata.get(IDENTITY_EXPLICIT_KEY, False)).lower() != "true"
-    ]
-    if found:
-        raise UserError(
-            Code.CONSTRAINT,
-            f"Values for identity columns cannot be given: {', '.join(found)}.",
-            why="they are GENERATED ALWAYS AS IDENTITY",
-            fix="Drop the columns from the data.",
-            delta_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
-            fields={"columns": found},
-        )
-
-
-def refuse_update(schema: Struct, assigned: Collection[str]) -> None:
-    """No identity column can be assigned a value by UPDATE or MERGE."""
-    found = sorted(field.name for field in identity_fields(schema) if field.name in assigned)
-    if found:
-        raise UserError(
-            Code.INVALID_ARGUMENT,
-            f"The identity column {found[0]} cannot be updated.",
-            why="its values are given out by the table",
-            fix="Leave the column out of the assignments.",
-            delta_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
-            fields={"columns": found},
-        )
 
 
 def with_identity(frame: DataFrame, metadata: Metadata) -> DataFrame:

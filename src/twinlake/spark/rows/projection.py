@@ -17,7 +17,6 @@ from twinlake.schema import (
     BYTE,
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
-    IDENTITY_START_KEY,
     INTEGER,
     SHORT,
     VOID,
@@ -29,10 +28,16 @@ from twinlake.schema import (
     render_path,
     render_type,
 )
-from twinlake.spark.rows.identity import identity_fields, refuse_explicit, with_identity
+from twinlake.spark.rows.identity import with_identity
 from twinlake.spark.rows.row_errors import raise_for_row
-from twinlake.spark.rows.schema_evolution import refuse_duplicates, refuse_mismatch
 from twinlake.spark.spark_types import from_spark, quoted, spark_data_type
+from twinlake.table.rows import (
+    computed_columns,
+    refuse_duplicates,
+    refuse_explicit,
+    refuse_missing,
+    refuse_unknown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,8 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cast_column",
-    "columns_with_values",
-    "computed_columns",
     "default_value",
     "project_rows",
 ]
@@ -70,10 +73,10 @@ def project_rows(
     kept = [_named(has, name) for name in keep]
     given = Struct(tuple(field for field in has if field not in kept))
     wanted = metadata.schema
-    _refuse_unknown(given, metadata)
+    refuse_unknown(given, metadata)
     if not own_rows:
         refuse_explicit(metadata.schema, given.names())
-    _refuse_missing(given, wanted, defaults=not own_rows)
+    refuse_missing(given, wanted, defaults=not own_rows)
     if not kept and _is_same(given, wanted):
         return frame
     made = set(computed_columns(metadata, given.names()))
@@ -86,23 +89,6 @@ def project_rows(
     # Generated columns and identities come second: they stand on the table's own columns.
     fitting = frame.select(*columns)
     return _with_computed(fitting, metadata, made, [field.name for field in kept])
-
-
-def computed_columns(metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
-    """The generated and identity columns that a frame with the ``given`` columns leaves to us."""
-    present = {name.casefold() for name in given}
-    made = {f.name for f in identity_fields(metadata.schema)} | {
-        f.name for f in metadata.schema if GENERATION_EXPRESSION_KEY in f.metadata
-    }
-    return tuple(
-        f.name for f in metadata.schema if f.name in made and f.name.casefold() not in present
-    )
-
-
-def columns_with_values(given: Struct, metadata: Metadata) -> tuple[str, ...]:
-    """The columns that hold more than nulls by themselves: given ones, and those we fill."""
-    filled = (f for f in metadata.schema if _has_value(f, defaults=True))
-    return tuple(field.name for field in (*(f for f in given if f.type != VOID), *filled))
 
 
 def cast_column(
@@ -247,73 +233,6 @@ def _with_computed(
         else:
             columns.append(_by_name(field.name))
     return frame.select(*columns, *(_by_name(name) for name in kept))
-
-
-def _refuse_unknown(given: Struct, metadata: Metadata) -> None:
-    def unknown(has: DataType, wants: DataType, path: ColumnPath) -> list[str]:
-        match has, wants:
-            case Struct(), Struct():
-                found = []
-                for field in has:
-                    here = (*path, field.name)
-                    own = wants.get(field.name)
-                    if own is None:
-                        found.append(f"{render_path(here)} is not in the table")
-                    else:
-                        found += unknown(field.type, own.type, here)
-                return found
-            case Array(), Array():
-                return unknown(has.element, wants.element, (*path, "element"))
-            case Map(), Map():
-                return [
-                    *unknown(has.key, wants.key, (*path, "key")),
-                    *unknown(has.value, wants.value, (*path, "value")),
-                ]
-            case _:
-                return []
-
-    # Whatever is not selected would be lost without a word.
-    found = unknown(given, metadata.schema, ())
-    if found:
-        refuse_mismatch(metadata, found)
-
-
-def _refuse_missing(given: Struct, wanted: Struct, *, defaults: bool) -> None:
-    """Required columns without a value, at the top and inside structs."""
-    lacking = list(_lacking(given, wanted, (), defaults=defaults))
-    if lacking:
-        raise UserError(
-            Code.CONSTRAINT,
-            f"The data lacks columns that must not be null: {', '.join(lacking)}.",
-            why="the table declares them NOT NULL and has no default for them",
-            fix="Give the columns values, or make them nullable with "
-            "`Table.alter_column(COLUMN, nullable=True)` or `twinlake alter PATH "
-            "--nullable COLUMN`.",
-            delta_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
-            fields={"columns": lacking},
-        )
-
-
-def _lacking(given: Struct, wanted: Struct, path: ColumnPath, *, defaults: bool) -> list[str]:
-    found: list[str] = []
-    for field in wanted:
-        here = (*path, field.name)
-        own = given.get(field.name)
-        if own is None and not path and _has_value(field, defaults=defaults):
-            continue
-        if own is None and not field.nullable:
-            found.append(render_path(here))
-        elif isinstance(field.type, Struct):
-            inside = own.type if own is not None else Struct()
-            if isinstance(inside, Struct):
-                found += _lacking(inside, field.type, here, defaults=defaults)
-    return found
-
-
-def _has_value(field: StructField, *, defaults: bool) -> bool:
-    if defaults and CURRENT_DEFAULT_KEY in field.metadata:
-        return True
-    return GENERATION_EXPRESSION_KEY in field.metadata or IDENTITY_START_KEY in field.metadata
 
 
 def _is_same(has: DataType, wants: DataType) -> bool:

@@ -3,3 +3,102 @@
 How a single file is read and written belongs to ``twinlake.files``, which files a change adds and
 removes to ``twinlake.commit.plans``.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinlake._lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from twinlake.table.rows.given_columns import (
+        columns_with_values,
+        computed_columns,
+        identity_fields,
+        identity_paths,
+        refuse_explicit,
+        refuse_missing,
+        refuse_unknown,
+        refuse_update,
+    )
+    from twinlake.table.rows.removed_files import RemovedFiles, all_files, same_partitions
+    from twinlake.table.rows.row_commit import (
+        UncommittedFiles,
+        clustering_columns,
+        commit_change,
+        table_target,
+        write_metrics,
+    )
+    from twinlake.table.rows.schema_evolution import (
+        evolve,
+        first_schema,
+        read_field_metadata,
+        refuse_duplicates,
+        refuse_mismatch,
+        refuse_missing_partitions,
+        refuse_partitions_alone,
+    )
+
+__all__ = [
+    "RemovedFiles",
+    "UncommittedFiles",
+    "all_files",
+    "clustering_columns",
+    "columns_with_values",
+    "commit_change",
+    "computed_columns",
+    "evolve",
+    "first_schema",
+    "identity_fields",
+    "identity_paths",
+    "read_field_metadata",
+    "refuse_duplicates",
+    "refuse_explicit",
+    "refuse_mismatch",
+    "refuse_missing",
+    "refuse_missing_partitions",
+    "refuse_partitions_alone",
+    "refuse_unknown",
+    "refuse_update",
+    "same_partitions",
+    "table_target",
+    "write_metrics",
+]
+
+if not TYPE_CHECKING:  # most uses of a table change no rows
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "twinlake.table.rows.given_columns": (
+                "columns_with_values",
+                "computed_columns",
+                "identity_fields",
+                "identity_paths",
+                "refuse_explicit",
+                "refuse_missing",
+                "refuse_unknown",
+                "refuse_update",
+            ),
+            "twinlake.table.rows.removed_files": (
+                "RemovedFiles",
+                "all_files",
+                "same_partitions",
+            ),
+            "twinlake.table.rows.row_commit": (
+                "UncommittedFiles",
+                "clustering_columns",
+                "commit_change",
+                "table_target",
+                "write_metrics",
+            ),
+            "twinlake.table.rows.schema_evolution": (
+                "evolve",
+                "first_schema",
+                "read_field_metadata",
+                "refuse_duplicates",
+                "refuse_mismatch",
+                "refuse_missing_partitions",
+                "refuse_partitions_alone",
+            ),
+        },
+    )

@@ -28,9 +28,8 @@ from twinlake.schema import (
 from twinlake.spark.dml.assignments import AssignmentTree
 from twinlake.spark.dml.merge.resolution import ExpressionScope, ResolvedExpression
 from twinlake.spark.read.columns import visible_type
-from twinlake.spark.rows.identity import refuse_explicit, refuse_update
 from twinlake.spark.rows.projection import cast_column, default_value
-from twinlake.spark.rows.schema_evolution import evolve
+from twinlake.table.rows import evolve, refuse_explicit, refuse_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

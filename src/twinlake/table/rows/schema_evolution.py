@@ -152,10 +152,7 @@ def refuse_mismatch(
 ) -> NoReturn:
     """Raise Delta's schema mismatch with everything in which data and table differ."""
     reasons = list(differences)
-    fixes = [
-        "Pass `merge_schema=True` to `twinlake.spark.write` to change the table's "
-        "columns with the write."
-    ]
+    fixes = ["Pass `merge_schema=True` to change the table's columns with the write."]
     if partitioning is not None:
         given, own = (", ".join(names) or "nothing" for names in partitioning)
         reasons.append(f"the data is to be partitioned by {given} and the table is by {own}")

@@ -19,8 +19,8 @@ from twinlake.schema import (
     render_ddl,
     type_changes,
 )
-from twinlake.spark.rows.identity import identity_paths, with_high_water_marks
-from twinlake.spark.rows.schema_evolution import evolve, read_field_metadata
+from twinlake.spark.rows.identity import with_high_water_marks
+from twinlake.table.rows import evolve, identity_paths, read_field_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""From new files to a new version: all commits of the data plane."""
+"""From new files to a new version: all commits that change rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import keys
 from twinlake.schema import physical_path, render_path, walk_fields
-from twinlake.spark.rows.identity import identity_paths
 from twinlake.storage import decode_path
 from twinlake.table.catalog import TABLE_HOOKS
+from twinlake.table.rows.given_columns import identity_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema import StructField
     from twinlake.storage import Store
-    from twinlake.table import Table
+    from twinlake.table.view import TableView
 
 __all__ = [
     "UncommittedFiles",
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def commit_change(
-    table: Table,
+    table: TableView,
     operation: Operation,
     actions: Iterable[Action],
     *,
@@ -129,7 +129,7 @@ class UncommittedFiles:
 
 
 def table_target(
-    table: Table,
+    table: TableView,
     metadata: Metadata,
     *,
     folder: str = "",
