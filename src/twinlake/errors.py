@@ -166,6 +166,25 @@ class TwinlakeError(Exception):
             lines.append(f"  fix: {self.fix}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.code)!r}, {self.what!r})"
+
+    def _repr_html_(self) -> str:
+        from twinlake._html import fields, page, prose
+
+        return page(
+            f"{type(self).__name__} {self.code}",
+            fields(
+                [
+                    ("what", prose(self.what)),
+                    ("why", prose(self.why)),
+                    ("fix", prose(self.fix)),
+                    ("rule", self.rule),
+                    ("Delta's class", self.delta_class),
+                ]
+            ),
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions rebuild themselves from their arguments alone, and ours take keywords.
         return _restored, (type(self), self.code, self.what), dict(self.__dict__)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 import twinlake
+from tests.support.notebook_page import HOSTILE, NotebookPage
 from twinlake import errors
 from twinlake.errors import Code, ConcurrentAppendException, ConflictError, TwinlakeError, UserError
 
@@ -10,6 +11,26 @@ from twinlake.errors import Code, ConcurrentAppendException, ConflictError, Twin
 def test_three_lines() -> None:
     error = UserError(Code.INVALID_ARGUMENT, "It went wrong.", why="of this", fix="do that")
     assert str(error) == "TWIN-INVALID-ARGUMENT  It went wrong.\n  why: of this\n  fix: do that"
+
+
+def test_repr_is_code_and_what_happened() -> None:
+    error = UserError(Code.INVALID_ARGUMENT, "It went wrong.", why="of this", fix="do that")
+    assert repr(error) == "UserError('TWIN-INVALID-ARGUMENT', 'It went wrong.')"
+
+
+def test_notebooks_show_what_why_and_fix() -> None:
+    error = ConcurrentAppendException(
+        Code.CONFLICT_APPEND, HOSTILE, why="a winner", fix="Run `Table.refresh()`.", rule="OCC-07"
+    )
+    found = NotebookPage(error)
+    assert "ConcurrentAppendException TWIN-CONFLICT-APPEND" in found.text
+    assert found.rows == [
+        ["what", HOSTILE],
+        ["why", "a winner"],
+        ["fix", "Run Table.refresh()."],
+        ["rule", "OCC-07"],
+    ]
+    assert "<code>Table.refresh()</code>" in found.html
 
 
 def test_plain_data_for_machines() -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from twinlake.cli.error_text import error_lines
 from twinlake.cli.output import is_utf8
-from twinlake.cli.redaction import redact
+from twinlake.protocol.properties import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

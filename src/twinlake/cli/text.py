@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from twinlake.cli.redaction import redact
 from twinlake.log import render_timestamp
 from twinlake.protocol import read_blockers, write_blockers
 
 if TYPE_CHECKING:
-    from twinlake.log import CommitRecord, Snapshot
+    from twinlake.log import Snapshot
     from twinlake.protocol import Protocol
 
 __all__ = [
-    "commit_details",
-    "commit_rows",
     "count_text",
     "protocol_text",
     "readability",
     "time_text",
     "truncate",
 ]
-
-_EMPTY: Final[tuple[Any, ...]] = (None, "", "false", [], {})
-_DETAIL_WIDTH: Final = 160
 
 
 def time_text(ms: int | None) -> str | None:
@@ -60,56 +51,6 @@ def protocol_text(protocol: Protocol) -> str:
     'reader 1, writer 2'
     """
     return f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
-
-
-def commit_details(record: CommitRecord) -> str:
-    """The parameters and metrics of a commit in one line."""
-    parts = [
-        *_parameter_texts(redact(record.operation_parameters)),
-        *(f"{key}={value}" for key, value in record.operation_metrics.items() if value != "0"),
-    ]
-    return truncate("; ".join(parts), _DETAIL_WIDTH)
-
-
-def _parameter_texts(parameters: Mapping[str, Any]) -> list[str]:
-    found = []
-    for key, raw in parameters.items():
-        value = _decoded(raw)
-        if value in _EMPTY:
-            continue
-        text = _value_text(value)
-        found.append(text if key == "properties" else f"{key}={text}")
-    return found
-
-
-def _decoded(value: Any) -> Any:
-    """Delta writes parameters as JSON within JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.decode(value) if value[:1] in ("{", "[", '"') else value
-    except msgspec.DecodeError:
-        return value
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        if value.keys() == {"column"}:
-            return _value_text(value["column"])
-        if value.keys() >= {"name", "type"}:
-            return f"{value['name']} {_value_text(value['type'])}"
-        return ", ".join(f"{key}={_value_text(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(_value_text(item) for item in value)
-    return str(value)
-
-
-def commit_rows(records: list[CommitRecord]) -> list[tuple[object, ...]]:
-    """Rows for a grid of commits."""
-    return [
-        (r.version, time_text(r.timestamp), r.operation, r.engine_info, commit_details(r))
-        for r in records
-    ]
 
 
 def readability(snapshot: Snapshot) -> dict[str, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "report_groups", "report_summary"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
     """Which rules were evaluated, and everything that breaks one."""
 
@@ -63,8 +63,13 @@ class Report:
     def __str__(self) -> str:
         return render_text(report_summary(self), report_groups(self))
 
+    def __repr__(self) -> str:
+        return f"<Report: {report_summary(self)}>"
+
     def _repr_html_(self) -> str:
-        return render_html(report_summary(self), report_groups(self))
+        from twinlake._html import FOLDED
+
+        return render_html(report_summary(self), report_groups(self, FOLDED))
 
 
 def report_groups(report: Report, shown: int = SHOWN) -> tuple[Group, ...]:

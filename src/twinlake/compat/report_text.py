@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from twinlake._html import Html
     from twinlake.compat.rule import Violation
 
-__all__ = ["SHOWN", "Group", "render_html", "render_text"]
+__all__ = ["SHOWN", "Group", "render_html", "render_text", "report_blocks"]
 
 SHOWN: Final = 10
-"""Violations of one rule that are shown."""
+"""Violations of one rule that the text shows; a notebook folds more."""
 _WIDTH: Final = 100
 _CELL: Final = 60
 _HEADER: Final = ("where", "found", "wanted")
@@ -91,34 +91,17 @@ def _clean(text: str) -> str:
 
 
 def render_html(summary: str, groups: Sequence[Group]) -> str:
-    """For a notebook; everything that comes from the table is escaped."""
-    parts = [f"<p>{_safe(summary)}</p>"]
-    if groups:
-        parts.append('<table><thead><tr style="text-align:left">')
-        parts += [f"<th>{name}</th>" for name in ("rule", *_HEADER, "fix")]
-        parts.append("</tr></thead><tbody>")
-        for group in groups:
-            parts += _html_group(group)
-        parts.append("</tbody></table>")
-    return f'<div class="twinlake-report">{"".join(parts)}</div>'
+    """For a notebook."""
+    from twinlake._html import page
+
+    return page(summary, *report_blocks(groups))
 
 
-def _html_group(group: Group) -> Iterator[str]:
-    height = len(group.shown) + bool(group.more)
-    reason = _safe(group.reason)
-    name = f"<b>{_safe(group.rule)}</b><br>{_safe(group.title)}"
-    for place, violation in enumerate(group.shown):
-        first = f'<td rowspan="{height}" title="{reason}">{name}</td>' if not place else ""
-        yield _html_row(first, (*_cells(violation), violation.fix))
-    if group.more:
-        yield f'<tr><td colspan="4">… and {group.more:,} more</td></tr>'
+def report_blocks(groups: Sequence[Group]) -> Iterator[Html]:
+    """A heading and a table for each broken rule."""
+    from twinlake._html import Html, grid, prose, text
 
-
-def _html_row(first: str, cells: Sequence[str]) -> str:
-    style = ' style="text-align:left;vertical-align:top"'
-    rest = "".join(f"<td{style}>{_safe(text)}</td>" for text in cells)
-    return f"<tr>{first}{rest}</tr>"
-
-
-def _safe(text: str) -> str:
-    return escape(_clean(text))
+    for group in groups:
+        yield Html(f"<p><b>{text(group.rule)}</b> {text(group.title)}<br>{text(group.reason)}</p>")
+        rows = ((*_cells(violation), prose(violation.fix)) for violation in group.shown)
+        yield grid((*_HEADER, "fix"), rows, more=group.more)

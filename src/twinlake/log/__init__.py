@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     )
     from twinlake.log.cleanup import CleanupPlan, cleanup_log, plan_cleanup
     from twinlake.log.columns import adds_from, file_keys, removes_from
-    from twinlake.log.commit_history import CommitRecord, history, readable_commits, version_at
+    from twinlake.log.commit_history import history, readable_commits, version_at
+    from twinlake.log.commit_record import COMMIT_HEADER, CommitHistory, CommitRecord, commit_rows
     from twinlake.log.compaction import write_compaction
     from twinlake.log.footer.nodes import FooterNodes, read_nodes
     from twinlake.log.footer.stats import Footer, read_footer, stats_json
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHE",
+    "COMMIT_HEADER",
     "IMPORT_MARK",
     "LOG_FOLDER",
     "BatchStats",
@@ -54,6 +56,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointKind",
     "CleanupPlan",
+    "CommitHistory",
     "CommitRecord",
     "CommitTimes",
     "Counters",
@@ -71,6 +74,7 @@ __all__ = [
     "checksum_of",
     "cleanup_log",
     "commit_key",
+    "commit_rows",
     "complete_checkpoints",
     "contiguous_commits",
     "count_files",
@@ -138,10 +142,15 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "removes_from",
             ),
             "twinlake.log.commit_history": (
-                "CommitRecord",
                 "history",
                 "readable_commits",
                 "version_at",
+            ),
+            "twinlake.log.commit_record": (
+                "COMMIT_HEADER",
+                "CommitRecord",
+                "CommitHistory",
+                "commit_rows",
             ),
             "twinlake.log.compaction": ("write_compaction",),
             "twinlake.log.footer.nodes": (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
+from twinlake.log.commit_record import CommitHistory, CommitRecord
 from twinlake.log.listing import complete_checkpoints, list_log
 from twinlake.log.timestamps import (
     CommitTimes,
@@ -22,37 +21,10 @@ if TYPE_CHECKING:
     from twinlake.log.snapshot import Snapshot
     from twinlake.storage import Store
 
-__all__ = ["CommitRecord", "history", "parse_timestamp", "readable_commits", "version_at"]
+__all__ = ["history", "parse_timestamp", "readable_commits", "version_at"]
 
 # Commits are small objects far away; one after the other a long history takes minutes.
 _READERS: Final = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitRecord:
-    """One version and what its commit says of itself; None where it says nothing."""
-
-    version: int
-    timestamp: int
-    operation: str | None = None
-    operation_parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    operation_metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    user_id: str | None = None
-    user_name: str | None = None
-    read_version: int | None = None
-    isolation_level: str | None = None
-    is_blind_append: bool | None = None
-    engine_info: str | None = None
-    user_metadata: str | None = None
-    txn_id: str | None = None
-    tags: Mapping[str, Any] | None = field(default=None, hash=False)
-    in_commit_timestamp: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The record as plain data."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
 
 
 def _record(version: int, timestamp: int, info: CommitInfo | None) -> CommitRecord:
@@ -78,7 +50,7 @@ def _record(version: int, timestamp: int, info: CommitInfo | None) -> CommitReco
     )
 
 
-def history(store: Store, snapshot: Snapshot, limit: int | None = None) -> list[CommitRecord]:
+def history(store: Store, snapshot: Snapshot, limit: int | None = None) -> CommitHistory:
     """The commits up to the snapshot's version that are still there, newest first."""
     if limit is not None and limit < 0:
         raise UserError(
@@ -92,13 +64,13 @@ def history(store: Store, snapshot: Snapshot, limit: int | None = None) -> list[
     times = CommitTimes(store, snapshot, commits)
     wanted = times.versions[::-1][:limit]
     if not wanted:
-        return []
+        return CommitHistory()
     with ThreadPoolExecutor(min(_READERS, len(wanted))) as pool:
         infos = list(pool.map(times.info, wanted))
-    return [
+    return CommitHistory(
         _record(version, times.time(version), info)
         for version, info in zip(wanted, infos, strict=True)
-    ]
+    )
 
 
 def readable_commits(store: Store, snapshot: Snapshot) -> CommitTimes:

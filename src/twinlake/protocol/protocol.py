@@ -489,6 +489,17 @@ class Protocol:
         )
         return f"Protocol({self.min_reader_version}, {self.min_writer_version}{shown})"
 
+    def _repr_html_(self) -> str:
+        from twinlake._html import grid, page
+
+        rows = []
+        for name in sorted(self.feature_names):
+            row, reads = FEATURES.get(name), name in self.reader_requirements
+            said = (row.client, row.description) if row else ("none", "unknown to twinlake")
+            rows.append((name, "reading and writing" if reads else "writing", *said))
+        title = f"Protocol: reader {self.min_reader_version}, writer {self.min_writer_version}"
+        return page(title, grid(("feature", "needed for", "twinlake can", "what it is"), rows))
+
 
 _STORABLE_RULES: Final = {
     "PR-00": "Versions start at 1",

@@ -184,6 +184,7 @@ if TYPE_CHECKING:
         prune,
         split_conjuncts,
     )
+    from twinlake.schema.schema_tree import schema_nodes
 
 __all__ = [
     "BINARY",
@@ -304,6 +305,7 @@ __all__ = [
     "resolve_path",
     "schema_change_violations",
     "schema_from_dict",
+    "schema_nodes",
     "schema_to_dict",
     "schema_violations",
     "set_comment",
@@ -327,7 +329,7 @@ __all__ = [
     "with_type_change",
 ]
 
-if not TYPE_CHECKING:  # their parser is not cheap to import
+if not TYPE_CHECKING:  # the parser of predicates is not cheap to import
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
@@ -340,5 +342,6 @@ if not TYPE_CHECKING:  # their parser is not cheap to import
                 "prune",
                 "split_conjuncts",
             ),
+            "twinlake.schema.schema_tree": ("schema_nodes",),
         },
     )

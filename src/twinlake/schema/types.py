@@ -202,7 +202,7 @@ class StructField:
         return (StructField, (self.name, self.type, self.nullable, dict(self.metadata)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Struct(DataType):
     """An ordered list of fields; the schema of a table is one."""
 
@@ -210,6 +210,16 @@ class Struct(DataType):
 
     def __str__(self) -> str:
         return "struct<" + ", ".join(f"{f.name}: {f.type}" for f in self.fields) + ">"
+
+    def __repr__(self) -> str:
+        from twinlake.schema.schema_tree import render_tree
+
+        return render_tree(self)
+
+    def _repr_html_(self) -> str:
+        from twinlake.schema.schema_tree import render_tree_html
+
+        return render_tree_html(self)
 
     def __iter__(self) -> Iterator[StructField]:
         return iter(self.fields)

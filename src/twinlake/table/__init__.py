@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 from twinlake.table.catalog.sqlite_catalog import Catalog, TableName, default_catalog_path
 from twinlake.table.detail import Detail, clustering_columns, describe
-from twinlake.table.rendering import human_size
+from twinlake.table.rendering import files_text, human_size
 from twinlake.table.stores import shared_store, table_exists
 from twinlake.table.table import Table
 
@@ -30,6 +30,7 @@ __all__ = [
     "clustering_columns",
     "default_catalog_path",
     "describe",
+    "files_text",
     "human_size",
     "import_iceberg",
     "shared_store",

@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.actions import find_clustering
-from twinlake.protocol import is_secret
+from twinlake.log import render_timestamp
+from twinlake.protocol.properties import redact_property
 from twinlake.schema import render_ddl, render_path
+from twinlake.table.rendering import files_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +17,17 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.schema import ColumnPath
 
-__all__ = ["Detail", "clustering_columns", "clustering_paths", "describe", "shown_properties"]
+__all__ = [
+    "Detail",
+    "clustering_columns",
+    "clustering_paths",
+    "describe",
+    "detail_html",
+    "shown_properties",
+]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Detail:
     """A table at one version, described."""
 
@@ -43,6 +52,39 @@ class Detail:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Detail of {self.location} version {self.version}, protocol "
+            f"{self.min_reader_version},{self.min_writer_version}, "
+            f"{files_text(self.num_files, self.size_in_bytes)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return detail_html(self, self.columns)
+
+
+def detail_html(detail: Detail, columns: str) -> str:
+    """One screen for a notebook: what the table is, its columns, its properties."""
+    from twinlake._html import fields, grid, page
+
+    vectors = detail.num_deletion_vectors
+    more = f", {vectors:,} with a deletion vector" if vectors else ""
+    summary = [
+        ("location", detail.location),
+        ("about", detail.description),
+        ("version", str(detail.version)),
+        ("created", render_timestamp(detail.created_at) if detail.created_at else ""),
+        ("changed", render_timestamp(detail.last_modified)),
+        ("protocol", f"reader {detail.min_reader_version}, writer {detail.min_writer_version}"),
+        ("features", ", ".join(detail.features) or "none"),
+        ("partitioned by", ", ".join(detail.partition_columns)),
+        ("clustered by", ", ".join(detail.clustering_columns)),
+        ("data", files_text(detail.num_files, detail.size_in_bytes) + more),
+    ]
+    title = detail.name or detail.location.rstrip("/").rpartition("/")[2]
+    properties = grid(("property", "value"), detail.properties.items())
+    return page(title, fields(summary), columns, properties)
 
 
 def describe(snapshot: Snapshot) -> Detail:
@@ -71,9 +113,7 @@ def describe(snapshot: Snapshot) -> Detail:
 
 def shown_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     """Properties fit for showing: sorted, credentials masked."""
-    return {
-        key: "********" if is_secret(key) else configuration[key] for key in sorted(configuration)
-    }
+    return {key: str(redact_property(key, configuration[key])) for key in sorted(configuration)}
 
 
 def clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from twinlake.log import COMMIT_HEADER, commit_rows
+from twinlake.protocol.properties import redact_property
 from twinlake.schema import (
     Array,
     Map,
@@ -60,7 +62,7 @@ class PropertyChange:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Diff:
     """Everything that differs between version ``before`` and version ``after``."""
 
@@ -92,6 +94,52 @@ class Diff:
         plain["commits"] = [record.to_dict() for record in self.commits]
         plain["rows_added"] = self.rows_added
         return plain
+
+    def __repr__(self) -> str:
+        return f"<Diff of versions {self.before} and {self.after}; {self._summary}>"
+
+    @property
+    def _summary(self) -> str:
+        came = sum(change.change == "added" for change in self.files)
+        rows = self.rows_added
+        counts = {
+            "features": len(self.features_added) + len(self.features_dropped),
+            "columns": len(self.columns),
+            "properties": len(self.properties),
+            "files added": came,
+            "files removed": len(self.files) - came,
+        }
+        found = [f"{what}: {count:,}" for what, count in counts.items() if count]
+        if self.files:
+            found.append("rows unknown" if rows is None else f"rows: {rows:+,}")
+        if not found and self.protocol_before != self.protocol_after:
+            return "protocol"
+        return ", ".join(found) or "no difference"
+
+    def _repr_html_(self) -> str:
+        from twinlake._html import fields, grid, page
+
+        protocol = f"{self.protocol_before} → {self.protocol_after}"
+        values = [
+            (p.key, redact_property(p.key, p.before), redact_property(p.key, p.after))
+            for p in self.properties
+        ]
+        columns = [(c.change, c.path, c.before, c.after) for c in self.columns]
+        files = [(f.change, f.path, f.size, f.num_records, f.deleted_records) for f in self.files]
+        return page(
+            f"Version {self.before} → {self.after}; {self._summary}",
+            fields(
+                [
+                    ("protocol", protocol if self.protocol_before != self.protocol_after else ""),
+                    ("features added", ", ".join(self.features_added)),
+                    ("features dropped", ", ".join(self.features_dropped)),
+                ]
+            ),
+            grid(("change", "column", "before", "after"), columns),
+            grid(("property", "before", "after"), values),
+            grid(("change", "file", "size", "rows", "deleted"), files),
+            grid(COMMIT_HEADER, commit_rows(self.commits)),
+        )
 
 
 def compare(old: Snapshot, new: Snapshot, commits: tuple[CommitRecord, ...]) -> Diff:

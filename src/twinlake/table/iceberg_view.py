@@ -43,6 +43,38 @@ class IcebergView:
         self._named = named
         """Writes a name into the table, and returns this side of the table it becomes."""
 
+    def __repr__(self) -> str:
+        try:
+            lag = self._lag_text
+        except TwinlakeError as error:
+            lag = f"cannot be read: {error.what}"
+        return (
+            f"<IcebergView of {self._snapshot.store.url} version {self._snapshot.version}: {lag}>"
+        )
+
+    @property
+    def _lag_text(self) -> str:
+        lag = self.lag
+        if lag.iceberg_version is None:
+            return f"no Iceberg metadata, {lag.why}"
+        at = f"Iceberg metadata at version {lag.iceberg_version}"
+        return f"{at}, {lag.versions:,} behind: {lag.why}" if lag.versions else at
+
+    def _repr_html_(self) -> str:
+        from twinlake._html import fields, page
+
+        return page(
+            f"Iceberg side of {self._snapshot.store.url}",
+            fields(
+                [
+                    ("Delta version", str(self._snapshot.version)),
+                    ("state", self._lag_text),
+                    ("metadata", self.metadata_location),
+                    ("published as", self.name),
+                ]
+            ),
+        )
+
     @property
     def version(self) -> int | None:
         """The Delta version the Iceberg metadata is at; None where there is none yet."""

@@ -8,9 +8,9 @@ from twinlake.protocol import CLIENT_FEATURES, features
 from twinlake.runtime import Runtime, engine_for
 from twinlake.schema import check_type_changes
 from twinlake.table.arguments import checked_arguments
-from twinlake.table.detail import describe
+from twinlake.table.detail import describe, detail_html
 from twinlake.table.operations.context import OperationContext
-from twinlake.table.rendering import html, one_line
+from twinlake.table.rendering import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +102,10 @@ class TableView:
         return one_line(self._snapshot)
 
     def _repr_html_(self) -> str:
-        return html(self._snapshot)
+        from twinlake._html import tree
+        from twinlake.schema import schema_nodes
+
+        return detail_html(self.detail(), tree(schema_nodes(self.schema)))
 
     # Looking
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
+from tests.support.notebook_page import NotebookPage
+from twinlake._html import SHOWN as FOLD
 from twinlake.compat import RULES, Profile, Report, Scope, Violation
 from twinlake.compat.report import report_groups, report_summary
 from twinlake.compat.report_text import SHOWN
@@ -80,7 +81,7 @@ def test_many_violations_of_one_rule_are_counted() -> None:
     text = str(found)
     assert "… and 1,032 more" in text
     assert sum("address.street" in line for line in text.splitlines()) == SHOWN
-    assert "1,032 more" in found._repr_html_()
+    assert f"{1_000 + SHOWN + 32 - FOLD:,} more" in NotebookPage(found).text
     assert len(found.to_dict()["violations"]) == SHOWN + 33
     assert found.to_dict()["omitted"] == {SECOND.id: 1_000}
 
@@ -116,32 +117,19 @@ def test_a_table_cannot_play_with_the_terminal_or_the_page(place: str) -> None:
     assert "&lt;script&gt;" in html
 
 
-class _Balance(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.rows: list[int] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "br":
-            return
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append(0)
-        if tag == "td":
-            self.rows[-1] += int(dict(attrs).get("colspan") or 1)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+def test_notebooks_show_a_table_for_each_rule_and_fold_long_ones() -> None:
+    found = NotebookPage(report(MODE, *(violation(n) for n in range(FOLD + 1))))
+    assert [row for row in found.rows if row[0] == "where"] == [
+        ["where", "found", "wanted", "fix"]
+    ] * 3
+    assert ["delta.columnMapping.mode", "name", "id", "Upgrade it."] in found.rows
+    assert found.tags.count("details") == 1
+    assert FIRST.title in found.text
+    assert FIRST.reason in found.text
 
 
-def test_html_is_well_formed() -> None:
-    found = report(MODE, *(violation(n) for n in range(SHOWN + 1)))
-    page = _Balance()
-    page.feed(found._repr_html_())
-    assert page.open == []
-    # The header; then five cells for the first row of a rule and four below it.
-    assert page.rows == [0, 5, 5, *[4] * SHOWN]
+def test_repr_is_the_summary() -> None:
+    assert repr(report()) == f"<Report: {report_summary(report())}>"
 
 
 def test_machines_get_everything() -> None:

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from tests.support.log_tables import DAY, NOW, V1_PROTOCOL, add, commit, info, metadata
+from tests.support.notebook_page import HOSTILE, NotebookPage
+from twinlake._html import SHOWN
 from twinlake.actions import CommitInfo, Protocol
 from twinlake.errors import Code, CorruptTable, UserError
 from twinlake.log import (
+    CommitHistory,
+    CommitRecord,
     commit_key,
     history,
     load_snapshot,
@@ -243,3 +247,47 @@ def test_what_is_no_point_in_time_is_refused(value: Any) -> None:
     with pytest.raises(UserError) as caught:
         parse_timestamp(value)
     assert caught.value.code == Code.INVALID_ARGUMENT
+
+
+# For people
+
+
+def record(version: int = 3, **values: Any) -> CommitRecord:
+    return CommitRecord(
+        version=version, timestamp=NOW, **{"operation": "SET TBLPROPERTIES", **values}
+    )
+
+
+def test_a_history_is_a_list_that_shows_as_a_table() -> None:
+    store = log_with_times([NOW, NOW + DAY])
+    found = history(store, load_snapshot(store))
+    assert isinstance(found, list)
+    assert found == list(found)
+    assert repr(found).splitlines()[0] == "<CommitHistory of 2 commits>"
+    shown = NotebookPage(found)
+    assert shown.rows[0] == ["version", "time", "commit", "engine", "details"]
+    assert [(row[0], row[2]) for row in shown.rows[1:]] == [("1", "WRITE"), ("0", "WRITE")]
+
+
+def test_long_histories_are_folded() -> None:
+    found = CommitHistory(record(n) for n in range(SHOWN + 30))
+    assert len(repr(found).splitlines()) == SHOWN + 2
+    assert repr(found).endswith("… and 30 more")
+    assert "30 more" in NotebookPage(found).text
+
+
+def test_commits_show_no_credentials() -> None:
+    secret = {"properties": '{"fs.s3a.secret.key":"hunter2","team":"orders"}'}
+    one = record(operation_parameters=secret, operation_metrics={"numFiles": "3"})
+    for text in (repr(one), repr(CommitHistory([one])), NotebookPage(one).text):
+        assert "hunter2" not in text
+        assert "team=orders" in text
+        assert "numFiles=3" in text
+    assert "hunter2" not in NotebookPage(CommitHistory([one])).html
+
+
+def test_commits_cannot_play_with_the_terminal_or_the_page() -> None:
+    one = record(operation=f"{HOSTILE}\x1b[2J\n", user_metadata=HOSTILE, engine_info=HOSTILE)
+    assert repr(one).isprintable()
+    assert HOSTILE in NotebookPage(one).text
+    assert HOSTILE in NotebookPage(CommitHistory([one])).text

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.notebook_page import NotebookPage
 from twinlake.errors import UnsupportedFeature, UserError
 from twinlake.protocol import Protocol
 
@@ -317,3 +318,16 @@ def test_with_added_raises_versions_by_policy() -> None:
         1, 7, None, {"appendOnly", "invariants", "changeDataFeed"}
     )
     assert Protocol(1, 4).with_added(["changeDataFeed"]) == Protocol(1, 4)
+
+
+def test_notebooks_show_every_feature_and_who_needs_it() -> None:
+    names = {"deletionVectors", "appendOnly", "<b>new</b>"}
+    found = NotebookPage(Protocol(3, 7, {"deletionVectors", "<b>new</b>"}, names))
+    assert "reader 3, writer 7" in found.text
+    assert [row[:3] for row in found.rows[1:]] == [
+        ["<b>new</b>", "reading and writing", "none"],
+        ["appendOnly", "writing", "write"],
+        ["deletionVectors", "reading and writing", "write"],
+    ]
+    legacy = NotebookPage(Protocol(2, 5)).rows
+    assert ["columnMapping", "reading and writing"] in [row[:2] for row in legacy]

@@ -170,16 +170,3 @@ def test_files_skip_by_statistics_and_partition(tmp_path: Path) -> None:
     with pytest.raises(UserError) as unknown:
         t.files("nme = 1")
     assert unknown.value.code is Code.COLUMN_NOT_FOUND
-
-
-def test_repr_and_html_say_what_it_is(tmp_path: Path) -> None:
-    t = create(
-        tmp_path,
-        "id INT, note STRING COMMENT '<b>bold</b>'",
-        properties={"fs.s3a.secret.key": "hunter2"},
-    )
-    assert "version 0" in repr(t)
-    page = t._repr_html_()
-    assert "&lt;b&gt;bold&lt;/b&gt;" in page
-    assert "hunter2" not in page
-    assert "hunter2" not in json.dumps(t.detail().to_dict())

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import PAIR, command
-from twinlake.cli.redaction import redact_property
 from twinlake.cli.text import protocol_text
 from twinlake.cli.view import Fields, Grid, Lines, Paragraph, View
 from twinlake.errors import TwinlakeError
+from twinlake.protocol.properties import redact_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

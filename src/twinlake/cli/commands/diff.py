@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from twinlake.cli.command import command
-from twinlake.cli.redaction import redact_property
-from twinlake.cli.text import commit_rows, count_text
+from twinlake.cli.text import count_text
 from twinlake.cli.view import Fields, Grid, Paragraph, View
+from twinlake.log import commit_rows
+from twinlake.protocol.properties import redact_property
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake.cli.command import command, limit_option, shown_rows
-from twinlake.cli.text import commit_rows
 from twinlake.cli.view import Grid, View
+from twinlake.log import commit_rows
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output

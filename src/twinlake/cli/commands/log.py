@@ -9,11 +9,11 @@ import msgspec
 
 from twinlake.actions import decode_lines, encode_action
 from twinlake.cli.command import command
-from twinlake.cli.redaction import Verbatim, redact
 from twinlake.cli.text import time_text, truncate
 from twinlake.cli.view import Grid, Lines, View, ViewColumn
 from twinlake.errors import Code, StorageError, TwinlakeError, UserError
 from twinlake.log import LOG_FOLDER, commit_key, parse_log_file
+from twinlake.protocol.properties import Verbatim, redact
 from twinlake.schema import parse_schema, render_ddl
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from twinlake.cli.command import command
-from twinlake.cli.text import commit_rows, count_text, protocol_text, readability, time_text
+from twinlake.cli.text import count_text, protocol_text, readability, time_text
 from twinlake.cli.view import Fields, Grid, Heading, View
 from twinlake.compat import enabled_compats
+from twinlake.log import commit_rows
 from twinlake.protocol import active_features
 from twinlake.schema import render_type
 from twinlake.table import human_size

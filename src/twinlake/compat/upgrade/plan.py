@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.compat.registry.all_rules import RULES_BY_ID
+from twinlake.compat.report import report_groups
 from twinlake.compat.upgrade.plan_text import moment_text, render_html, render_text
 from twinlake.compat.upgrade.step import StepState
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """The steps of an upgrade to a compat feature; ``str()`` is for people."""
 
@@ -119,6 +120,11 @@ class Plan:
         report = str(self.report) if self.refused else ""
         return render_text(self.summary, self.steps, self.refusals, report)
 
+    def __repr__(self) -> str:
+        return f"<Plan: {self.summary}>"
+
     def _repr_html_(self) -> str:
-        report = self.report._repr_html_() if self.refused else ""
-        return render_html(self.summary, self.steps, self.refusals, report)
+        from twinlake._html import FOLDED
+
+        groups = report_groups(self.report, FOLDED) if self.refused else ()
+        return render_html(self.summary, self.steps, self.refusals, groups)

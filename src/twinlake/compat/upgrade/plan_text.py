@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import textwrap
-from html import escape
 from typing import TYPE_CHECKING, Final
 
+from twinlake.compat.report_text import report_blocks
 from twinlake.compat.upgrade.step import StepState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from twinlake.compat.report_text import Group
     from twinlake.compat.upgrade.step import Cost, Step
 
 __all__ = ["cost_text", "moment_text", "render_html", "render_text", "step_lines"]
@@ -101,25 +102,23 @@ def _size(size: int) -> str:
     return f"{size} B" if not unit else f"{amount:.1f} {_UNITS[unit]}"
 
 
-def render_html(summary: str, steps: Sequence[Step], refusals: Sequence[str], report: str) -> str:
-    """For a notebook; everything that comes from the table is escaped."""
-    parts = [f"<p>{escape(summary)}</p>"]
+def render_html(
+    summary: str, steps: Sequence[Step], refusals: Sequence[str], groups: Sequence[Group]
+) -> str:
+    """For a notebook; ``groups`` are the broken rules of a refused upgrade."""
+    from twinlake._html import grid, page, prose
+
     if refusals:
-        items = "".join(f"<li>{escape(line)}</li>" for line in refusals)
-        parts.append(f"<ul>{items}</ul>{report}")
-    elif steps:
-        head = "".join(f"<th>{name}</th>" for name in ("", "step", "cost", "fixes", "state"))
-        rows = "".join(_html_row(number, step) for number, step in enumerate(steps, 1))
-        parts.append(
-            f'<table><thead><tr style="text-align:left">{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table>"
+        lines = grid(["No step can fix"], ((prose(line),) for line in refusals))
+        return page(summary, lines, *report_blocks(groups))
+    rows = [
+        (
+            number,
+            prose("\n".join((step.what, *step.notes))),
+            cost_text(step.cost),
+            ", ".join(step.why),
+            step.state,
         )
-    return f'<div class="twinlake-plan">{"".join(parts)}</div>'
-
-
-def _html_row(number: int, step: Step) -> str:
-    what = "<br>".join(map(escape, (step.what, *step.notes)))
-    rest = (cost_text(step.cost), ", ".join(step.why), str(step.state))
-    style = ' style="text-align:left;vertical-align:top"'
-    cells = "".join(f"<td{style}>{text}</td>" for text in (str(number), what, *map(escape, rest)))
-    return f"<tr>{cells}</tr>"
+        for number, step in enumerate(steps, 1)
+    ]
+    return page(summary, grid(("", "step", "cost", "fixes", "state"), rows))

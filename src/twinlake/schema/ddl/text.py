@@ -34,7 +34,7 @@ from twinlake.schema.types import (
     UserDefined,
 )
 
-__all__ = ["CATALOG", "SQL", "Style", "render_ddl", "render_type"]
+__all__ = ["CATALOG", "SQL", "Style", "render_ddl", "render_definition", "render_type"]
 
 _SQL_NAMES: Final[Mapping[str, str]] = {
     "long": "bigint",
@@ -84,7 +84,12 @@ def render_type(kind: DataType, *, style: Style = SQL) -> str:
 
 
 def _column(field: StructField) -> str:
-    parts = [_name(field.name), _column_type(field)]
+    return f"{_name(field.name)} {render_definition(field)}"
+
+
+def render_definition(field: StructField, *, kind: str | None = None) -> str:
+    """What follows the name of a column; ``kind`` stands for the type, where it is given."""
+    parts = [kind or _column_type(field)]
     metadata = field.metadata
     if not field.nullable:
         parts.append("NOT NULL")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.protocol import keys, property_value
 from twinlake.spark.read.file_list import hadoop_root
+from twinlake.table import files_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ path string, metrics struct<
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OptimizeResult:
     """What an OPTIMIZE or a REORG did."""
 
@@ -69,6 +70,36 @@ class OptimizeResult:
     warnings: tuple[HookWarning, ...] = ()
     plan: Plan | None = None
     """The steps of an UPGRADE UNIFORM."""
+
+    def __repr__(self) -> str:
+        return f"<OptimizeResult of {self.table.location}: {self._summary}>"
+
+    @property
+    def _summary(self) -> str:
+        if self.version is None:
+            return "nothing to do"
+        removed, added = (
+            files_text(len(files), sum(file.size for file in files))
+            for files in (self.removed, self.added)
+        )
+        return f"{removed} rewritten to {added}, version {self.version}"
+
+    def _repr_html_(self) -> str:
+        from twinlake._html import fields, grid, page
+
+        return page(
+            f"OPTIMIZE: {self._summary}",
+            fields(
+                [
+                    ("location", self.table.location),
+                    ("partitions", self.partitions),
+                    ("files considered", self.considered),
+                    *(("warning", str(warning)) for warning in self.warnings),
+                ]
+            ),
+            grid(("file added", "size"), ((file.path, file.size) for file in self.added)),
+            grid(("file removed", "size"), ((file.path, file.size) for file in self.removed)),
+        )
 
     def to_frame(self, spark: SparkSession) -> DataFrame:
         """One row with the columns of Delta's OPTIMIZE: path and metrics."""

@@ -27,6 +27,7 @@ from twinlake.table.operations.file_inventory import (
     delete_folders,
     list_table,
 )
+from twinlake.table.rendering import files_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ _HINT_FIELD: Final = "latestCommitVersionOutsideOfRetentionWindow"
 _BATCH: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VacuumResult:
     """What a VACUUM deleted, or in a dry run would delete."""
 
@@ -89,6 +90,36 @@ class VacuumResult:
             "files": list(self.files),
             "directories": list(self.directories),
         }
+
+    def __repr__(self) -> str:
+        return f"<VacuumResult of {self.location}: {self._summary}>"
+
+    @property
+    def _summary(self) -> str:
+        found = files_text(len(self.files), self.size_in_bytes)
+        if self.dry_run:
+            return f"{found} would be deleted"
+        return (
+            f"{found} to delete, {self.num_deleted:,} deleted, recorded in version {self.version}"
+        )
+
+    def _repr_html_(self) -> str:
+        from twinlake._html import fields, grid, page
+
+        return page(
+            f"VACUUM: {self._summary}",
+            fields(
+                [
+                    ("location", self.location),
+                    ("mode", str(self.mode)),
+                    ("needed by versions since", render_timestamp(self.cutoff_ms)),
+                    ("folders looked at", self.num_directories),
+                    *(("warning", str(warning)) for warning in self.warnings),
+                ]
+            ),
+            grid(["file"], ((name,) for name in self.files)),
+            grid(["empty folder"], ((name,) for name in self.directories)),
+        )
 
 
 class Vacuum:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.notebook_page import NotebookPage
 from twinlake.compat import (
     COMPATS,
     FileSummary,
@@ -445,11 +446,14 @@ def test_plans_render_in_every_form() -> None:
     data = plan.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert [step["number"] for step in data["steps"]] == [1, 2, 3, 4]
-    html = plan._repr_html_()
-    assert html.count("<tr>") == 4
+    found = NotebookPage(plan)
+    assert [row[0] for row in found.rows] == ["", "1", "2", "3", "4"]
+    assert repr(plan) == f"<Plan: {plan.summary}>"
     hostile = State(
         metadata=table.metadata.with_schema(parse_ddl("`<b>` TINYINT, v VOID")),
         protocol=table.protocol,
     )
     refused = plan_upgrade(hostile, goal())
-    assert "<b>" not in refused._repr_html_().replace("<b>ICV", "").replace("<b>IWC", "")
+    shown = NotebookPage(refused)
+    assert "No step can fix" in shown.text
+    assert any("<b>" in cell for row in shown.rows for cell in row)

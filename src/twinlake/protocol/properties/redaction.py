@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from twinlake.protocol import is_secret
+from twinlake.protocol.properties.registry import is_secret
 
 __all__ = ["MASK", "Verbatim", "redact", "redact_property"]
 
