@@ -29,6 +29,7 @@ from twinlake.schema.ddl.parser import (
     parse_ddl,
     parse_field_ddl,
     parse_type,
+    string_lengths,
 )
 from twinlake.schema.ddl.text import (
     render_ddl,
@@ -64,6 +65,7 @@ from twinlake.schema.evolution.widening import (
     unsupported_type_changes,
     with_type_change,
 )
+from twinlake.schema.from_arrow import VARIANT_EXTENSION, from_arrow
 from twinlake.schema.hive_paths import (
     HIVE_NULL,
     escape_path_name,
@@ -228,6 +230,7 @@ __all__ = [
     "TIMESTAMP_NTZ",
     "TYPE_CHANGES_KEY",
     "VARIANT",
+    "VARIANT_EXTENSION",
     "VOID",
     "Array",
     "ColumnBounds",
@@ -270,6 +273,7 @@ __all__ = [
     "field_at",
     "field_id",
     "field_to_arrow",
+    "from_arrow",
     "has_zone",
     "highest_id",
     "id_name",
@@ -312,6 +316,7 @@ __all__ = [
     "set_default",
     "set_nullable",
     "split_conjuncts",
+    "string_lengths",
     "strip_mapping",
     "to_arrow",
     "type_at",

@@ -52,6 +52,19 @@ def _are_texts(value: Any) -> bool:
     return not isinstance(value, Sequence | set | frozenset) or all(map(_is_text, value))
 
 
+def _are_columns(value: Any) -> bool:
+    return _is_text(value) or _are_texts(value)
+
+
+def _are_some_columns(value: Any) -> bool:
+    return _is_truth(value) or _are_texts(value)
+
+
+def _is_txn(value: Any) -> bool:
+    is_pair = isinstance(value, tuple) and len(value) == 2
+    return is_pair and _is_text(value[0]) and _is_whole(value[1])
+
+
 def _are_named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_is_text, value))
 
@@ -91,6 +104,9 @@ _KINDS: Final[Mapping[str, tuple[_Test, str]]] = {
     "Literal['full', 'lite']": (_is_text, "text"),
     "Struct | str": (_is_schema, "DDL text or a schema"),
     "Sequence[str]": (_are_texts, "a list of texts"),
+    "str | Sequence[str]": (_are_columns, "a column or a list of columns"),
+    "bool | Sequence[str]": (_are_some_columns, "true, false or a list of columns"),
+    "tuple[str, int]": (_is_txn, "an application id and a version"),
     "Iterable[str]": (_are_texts, "a list of texts"),
     "Iterable[Action]": (_are_actions, "a list of actions"),
     "Mapping[str, object]": (_are_named, "a mapping with texts as keys"),

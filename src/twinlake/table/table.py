@@ -15,7 +15,7 @@ from twinlake.table.arguments import checked_arguments
 from twinlake.table.operations import alter as alterations
 from twinlake.table.operations.context import OperationContext
 from twinlake.table.operations.create import create_table
-from twinlake.table.rows.readable_table import ReadableTable
+from twinlake.table.rows.writable_table import WritableTable
 from twinlake.table.stores import shared_store, table_exists
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ __all__ = ["Table"]
 
 
 @checked_arguments
-class Table(ReadableTable):
+class Table(WritableTable):
     """A Delta table at one version. Every change returns the table at the new version.
 
     >>> import tempfile

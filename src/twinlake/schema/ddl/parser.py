@@ -55,7 +55,7 @@ from twinlake.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["char_lengths", "parse_ddl", "parse_field_ddl", "parse_type"]
+__all__ = ["char_lengths", "parse_ddl", "parse_field_ddl", "parse_type", "string_lengths"]
 
 _SIMPLE: Final[Mapping[str, DataType]] = {
     "BOOLEAN": BOOLEAN,
@@ -496,24 +496,37 @@ def char_lengths(field: StructField) -> dict[ColumnPath, int]:
     >>> char_lengths(parse_ddl("s STRUCT<a: CHAR(5), b: ARRAY<VARCHAR(9)>>").fields[0])
     {('a',): 5}
     """
+    return _sizes(field, ("char",))
+
+
+def string_lengths(field: StructField) -> dict[ColumnPath, int]:
+    """The same of every CHAR(n) and VARCHAR(n): what their values may have at the most."""
+    return _sizes(field, ("char", "varchar"))
+
+
+def _sizes(field: StructField, names: tuple[str, ...]) -> dict[ColumnPath, int]:
     spelled = field.metadata.get(CHAR_VARCHAR_KEY)
     if not isinstance(spelled, str):
         return {}
-    return dict(_char_lengths(_Parser(spelled).type(0), ()))
+    return dict(_sized_strings(_Parser(spelled).type(0), (), names))
 
 
-def _char_lengths(kind: DataType, path: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:
+def _sized_strings(
+    kind: DataType, path: ColumnPath, names: tuple[str, ...]
+) -> Iterator[tuple[ColumnPath, int]]:
     match kind:
-        case _Sized(text) if text.startswith("char("):
-            yield path, int(text[len("char(") : -1])
+        case _Sized(text):
+            name, _, length = text.rstrip(")").partition("(")
+            if name in names:
+                yield path, int(length)
         case Array(element):
-            yield from _char_lengths(element, (*path, "element"))
+            yield from _sized_strings(element, (*path, "element"), names)
         case Map(key, value):
-            yield from _char_lengths(key, (*path, "key"))
-            yield from _char_lengths(value, (*path, "value"))
+            yield from _sized_strings(key, (*path, "key"), names)
+            yield from _sized_strings(value, (*path, "value"), names)
         case Struct(fields):
             for child in fields:
-                yield from _char_lengths(child.type, (*path, child.name))
+                yield from _sized_strings(child.type, (*path, child.name), names)
 
 
 def _has_sized(kind: DataType) -> bool:

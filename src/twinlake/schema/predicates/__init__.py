@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from twinlake._lazy_exports import lazy_exports
 from twinlake.schema.predicates.expressions import (
     And,
     Column,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from twinlake.schema.predicates.value_expressions import ValueExpression
     from twinlake.schema.types import ColumnPath, DataType, Struct
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Opaque",
     "Or",
     "StartsWith",
+    "ValueExpression",
     "all_of",
     "any_of",
     "evaluate_on",
@@ -58,9 +61,15 @@ __all__ = [
     "is_partition_only",
     "parse_constant",
     "parse_predicate",
+    "parse_value",
     "prune",
     "split_conjuncts",
 ]
+
+if not TYPE_CHECKING:  # it needs sqlglot
+    __getattr__, __dir__ = lazy_exports(
+        __name__, {"twinlake.schema.predicates.value_expressions": ("ValueExpression",)}
+    )
 
 
 def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) -> Expr:
@@ -116,3 +125,17 @@ def prune(expr: Expr, stats: FileStats) -> pa.BooleanArray:
     from twinlake.schema.predicates import data_skipping
 
     return data_skipping.prune(expr, stats)
+
+
+def parse_value(
+    text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC
+) -> ValueExpression | None:
+    """An expression that gives each row a value, or None if only Spark computes it as Spark does.
+
+    >>> from twinlake.schema.types import LONG, Struct, StructField
+    >>> str(parse_value("n + 1", Struct((StructField("n", LONG),))).type)
+    'long'
+    """
+    from twinlake.schema.predicates import value_expressions
+
+    return value_expressions.parse_value(text, schema, timezone=timezone)

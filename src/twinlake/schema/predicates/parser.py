@@ -74,10 +74,10 @@ from twinlake.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    _Condition = Callable[["_Reader", exp.Expr], Expr | None]
-    _Read = Callable[["_Reader", exp.Expr], Constant | None]
+    _Condition = Callable[["ExpressionReader", exp.Expr], Expr | None]
+    _Read = Callable[["ExpressionReader", exp.Expr], Constant | None]
 
-__all__ = ["parse_constant", "parse_predicate"]
+__all__ = ["ExpressionReader", "cast_target", "parse_constant", "parse_predicate", "unwrapped"]
 
 _MAX_LENGTH: Final = 1_000_000
 _NUMBERS: Final = frozenset((Domain.INTEGRAL, Domain.FLOATING, Domain.DECIMAL))
@@ -92,7 +92,7 @@ def parse_predicate(text: str, schema: Struct, *, timezone: dt.tzinfo = dt.UTC) 
     if len(text) > _MAX_LENGTH:
         raise invalid_predicate(text, f"It has {len(text)} characters, more than {_MAX_LENGTH}.")
     try:
-        return _Reader(text, schema, timezone).condition(parse_condition(text))
+        return ExpressionReader(text, schema, timezone).condition(parse_condition(text))
     except RecursionError as error:
         raise invalid_predicate(text, "It is nested too deeply.") from error
 
@@ -103,7 +103,7 @@ def parse_constant(text: str, kind: DataType, *, timezone: dt.tzinfo = dt.UTC) -
     What the type cannot hold without a loss is no constant of it.
     """
     try:
-        found = _Reader(text, Struct(()), timezone).constant(parse_condition(text))
+        found = ExpressionReader(text, Struct(()), timezone).constant(parse_condition(text))
         if found is not None and found.kind is ConstantKind.STRING and domain_of(kind) in _NUMBERS:
             found = number(str(found.value).strip())
         value = None if found is None else cast_constant(found, kind, timezone)
@@ -164,7 +164,7 @@ _FOREIGN: Final = (
 )
 
 
-class _Reader:
+class ExpressionReader:
     """One pass over one tree."""
 
     def __init__(self, text: str, schema: Struct, zone: dt.tzinfo) -> None:
@@ -179,6 +179,7 @@ class _Reader:
         return self.opaque(node) if found is None else found
 
     def opaque(self, node: exp.Expr) -> Opaque:
+        """The node as a part that is not evaluated here."""
         for part in node.walk():
             if isinstance(part, _FOREIGN):
                 raise invalid_predicate(
@@ -231,20 +232,21 @@ class _Reader:
             return compare_constants(first, op, second)
         if first is not None:
             return self.compare(right, op.flipped, left)
-        found = self.column(_unwrapped(left))
+        found = self.column(unwrapped(left))
         if found is None:
             return None
         if second is not None:
             if not found.plain and second.kind is not ConstantKind.NULL:
                 return None
             return compare_constant(found.column, op, second, self.zone)
-        other = self.column(_unwrapped(right))
+        other = self.column(unwrapped(right))
         if other is None or not (found.plain and other.plain):
             return None
         return _compare_columns(found.column, op, other.column)
 
 
-def _unwrapped(node: exp.Expr) -> exp.Expr:
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """The node without the parentheses around it."""
     while type(node) is exp.Paren:
         node = node.this
     return node
@@ -279,22 +281,22 @@ def _plain(node: exp.Expr, *names: str) -> bool:
     return all(key in names or not value for key, value in node.args.items())
 
 
-def _comparison(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _comparison(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     if not _plain(node, "this", "expression"):
         return None
     return reader.compare(node.this, _COMPARISONS[type(node)], node.expression)
 
 
-def _distinct(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _distinct(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     found = reader.compare(node.this, Op.NULL_SAFE_EQ, node.expression)
     return None if found is None else Not(found)
 
 
-def _paren(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _paren(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     return reader.condition(node.this)
 
 
-def _not(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _not(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     return Not(reader.condition(node.this))
 
 
@@ -307,15 +309,15 @@ def _chain(node: exp.Expr) -> list[exp.Expr]:
     return [node, *reversed(operands)]
 
 
-def _and(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _and(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     return all_of([reader.condition(part) for part in _chain(node)])
 
 
-def _or(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _or(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     return any_of([reader.condition(part) for part in _chain(node)])
 
 
-def _between(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _between(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     if not _plain(node, "this", "low", "high"):
         return None
     low = reader.compare(node.this, Op.GE, node.args["low"])
@@ -327,7 +329,7 @@ def _between(reader: _Reader, node: exp.Expr) -> Expr | None:
     return all_of([low or whole, high or whole])
 
 
-def _in(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _in(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     if not _plain(node, "this", "expressions") or not node.expressions:
         return None
     parts = [reader.compare(node.this, Op.EQ, item) for item in node.expressions]
@@ -350,10 +352,10 @@ def _in(reader: _Reader, node: exp.Expr) -> Expr | None:
     return In(columns.pop(), tuple(values))
 
 
-def _is(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _is(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     if not _plain(node, "this", "expression"):
         return None
-    subject = _unwrapped(node.this)
+    subject = unwrapped(node.this)
     match node.expression:
         case exp.Boolean():
             found = reader.column(subject)
@@ -387,8 +389,8 @@ def _is_null(condition: Expr) -> Expr:
     return IsNull(condition)
 
 
-def _like(reader: _Reader, node: exp.Expr) -> Expr | None:
-    found, pattern = reader.column(_unwrapped(node.this)), reader.constant(node.expression)
+def _like(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
+    found, pattern = reader.column(unwrapped(node.this)), reader.constant(node.expression)
     if not _plain(node, "this", "expression", "negate"):
         return None
     if found is None or pattern is None or not isinstance(pattern.value, str):
@@ -407,8 +409,8 @@ def _like(reader: _Reader, node: exp.Expr) -> Expr | None:
     return Not(result) if node.args.get("negate") else result
 
 
-def _starts_with(reader: _Reader, node: exp.Expr) -> Expr | None:
-    found, prefix = reader.column(_unwrapped(node.this)), reader.constant(node.expression)
+def _starts_with(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
+    found, prefix = reader.column(unwrapped(node.this)), reader.constant(node.expression)
     if found is None or prefix is None or not _plain(node, "this", "expression"):
         return None
     if prefix.kind is ConstantKind.NULL:
@@ -422,7 +424,7 @@ def _is_text(found: _Found) -> bool:
     return found.plain and domain_of(found.column.type) is Domain.STRING
 
 
-def _boolean_column(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _boolean_column(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     found = reader.column(node)
     if found is None or not found.plain:
         return None
@@ -433,7 +435,7 @@ def _boolean_column(reader: _Reader, node: exp.Expr) -> Expr | None:
     return Comparison(Op.EQ, found.column, Literal(True, BOOLEAN))
 
 
-def _constant_condition(reader: _Reader, node: exp.Expr) -> Expr | None:
+def _constant_condition(reader: ExpressionReader, node: exp.Expr) -> Expr | None:
     constant = reader.constant(node)
     if constant is not None and constant.kind not in (ConstantKind.BOOLEAN, ConstantKind.NULL):
         raise invalid_predicate(
@@ -442,7 +444,7 @@ def _constant_condition(reader: _Reader, node: exp.Expr) -> Expr | None:
     return None if constant is None else Literal(constant.value, BOOLEAN)
 
 
-def _text_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
+def _text_literal(_reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     if not isinstance(node, exp.Literal) or node.is_string:
         return Constant(ConstantKind.STRING, node.name)
     try:
@@ -451,15 +453,15 @@ def _text_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
         return None
 
 
-def _boolean_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
+def _boolean_literal(_reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     return Constant(ConstantKind.BOOLEAN, bool(node.this))
 
 
-def _null_literal(_reader: _Reader, _node: exp.Expr) -> Constant | None:
+def _null_literal(_reader: ExpressionReader, _node: exp.Expr) -> Constant | None:
     return Constant(ConstantKind.NULL, None)
 
 
-def _hex_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
+def _hex_literal(_reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     text = node.name
     try:
         return Constant(ConstantKind.BINARY, bytes.fromhex(text.zfill(len(text) + len(text) % 2)))
@@ -467,11 +469,11 @@ def _hex_literal(_reader: _Reader, node: exp.Expr) -> Constant | None:
         return None
 
 
-def _inner_constant(reader: _Reader, node: exp.Expr) -> Constant | None:
+def _inner_constant(reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     return reader.constant(node.this)
 
 
-def _negative(reader: _Reader, node: exp.Expr) -> Constant | None:
+def _negative(reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     inner = reader.constant(node.this)
     if inner is None or isinstance(inner.value, bool):
         return None
@@ -484,7 +486,7 @@ def _negative(reader: _Reader, node: exp.Expr) -> Constant | None:
             return None
 
 
-def _adjacent(reader: _Reader, node: exp.Expr) -> Constant | None:
+def _adjacent(reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     parts = [reader.constant(part) for part in node.expressions]
     texts = [part.value for part in parts if part is not None and part.kind is ConstantKind.STRING]
     if len(texts) != len(parts):
@@ -492,16 +494,17 @@ def _adjacent(reader: _Reader, node: exp.Expr) -> Constant | None:
     return Constant(ConstantKind.STRING, "".join(map(str, texts)))
 
 
-def _cast(reader: _Reader, node: exp.Expr) -> Constant | None:
+def _cast(reader: ExpressionReader, node: exp.Expr) -> Constant | None:
     inner = reader.constant(node.this)
     target = node.args.get("to")
     if inner is None or not isinstance(target, exp.DataType) or not _plain(node, "this", "to"):
         return None
-    kind = _cast_target(target)
+    kind = cast_target(target)
     return None if kind is None else cast_constant(inner, kind, reader.zone)
 
 
-def _cast_target(target: exp.DataType) -> DataType | None:
+def cast_target(target: exp.DataType) -> DataType | None:
+    """The type that a CAST names, None for those that values are not cast to here."""
     name = getattr(target.this, "name", "")
     if name == "DECIMAL":
         numbers = [part.name for part in target.expressions]
