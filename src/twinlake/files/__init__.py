@@ -27,22 +27,35 @@ if TYPE_CHECKING:
         row_id_fields,
         row_tracking_columns,
     )
-    from twinlake.files.file_target import FileTarget
+    from twinlake.files.file_target import FileTarget, clustering_columns
     from twinlake.files.read_ahead import map_ahead, read_ahead
+    from twinlake.files.rewrite import (
+        BinResult,
+        RewriteBin,
+        RewriteJob,
+        RewriteTask,
+        loses_char,
+    )
     from twinlake.files.unreadable import NeedsSpark
 
 __all__ = [
     "ROW_COMMIT_VERSION",
     "ROW_ID",
     "ROW_INDEX",
+    "BinResult",
     "DataFileReader",
     "FileLayout",
     "FileTarget",
     "NeedsSpark",
+    "RewriteBin",
+    "RewriteJob",
+    "RewriteTask",
     "WriteTask",
     "as_optional",
+    "clustering_columns",
     "conform_array",
     "file_tags",
+    "loses_char",
     "map_ahead",
     "must_materialise",
     "read_ahead",
@@ -70,7 +83,14 @@ if not TYPE_CHECKING:  # all of them need pyarrow
                 "row_id_fields",
                 "row_tracking_columns",
             ),
-            "twinlake.files.file_target": ("FileTarget",),
+            "twinlake.files.file_target": ("FileTarget", "clustering_columns"),
+            "twinlake.files.rewrite": (
+                "BinResult",
+                "RewriteBin",
+                "RewriteJob",
+                "RewriteTask",
+                "loses_char",
+            ),
             "twinlake.files.read_ahead": ("map_ahead", "read_ahead"),
             "twinlake.files.unreadable": ("NeedsSpark",),
         },

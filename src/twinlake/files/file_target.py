@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from twinlake.actions import find_clustering
 from twinlake.log import StatsColumns
 from twinlake.storage import open_store, store_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from twinlake.log import Snapshot
     from twinlake.protocol import Metadata, Protocol
     from twinlake.schema import StructField
     from twinlake.storage import Store
 
-__all__ = ["FileTarget"]
+__all__ = ["FileTarget", "clustering_columns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,12 @@ class FileTarget:
     def store(self) -> Store:
         """The store, opened once in each process: it remembers which folders are safe on disk."""
         return _opened(self.url, self.durable, tuple(sorted(self.options.items())))
+
+
+def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
+    """The clustering columns by physical path."""
+    found = find_clustering(snapshot.domains.values())
+    return () if found is None else found.physical_paths(snapshot.metadata)
 
 
 @lru_cache(maxsize=64)

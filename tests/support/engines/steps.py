@@ -14,11 +14,13 @@ from pyspark.sql import types as t
 
 from tests.support.engines import workloads as w
 from tests.support.engines.row_values import quoted, random_rows
-from twinlake.errors import UserError
+from twinlake.errors import Code, UserError
 from twinlake.spark import DeltaTable, write
 from twinlake.spark.maintenance.optimize import optimize, purge
 from twinlake.spark.session import open_table
+from twinlake.spark.spark_types import from_spark
 from twinlake.table import Table
+from twinlake.table.rows import evolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["WRITER", "Side", "frame_of"]
+__all__ = ["LOCAL", "WRITER", "Side", "frame_of"]
 
 WRITER = "spark.twinlake.writer"
+LOCAL = "local"
+"""The writer that is no Spark at all, where it can be done without."""
 
 
 # --- frames and rows ------------------------------------------------------------------------------
@@ -86,6 +90,8 @@ class Side:
     """Which of our writers it is written with; none where Delta Spark writes."""
     fallbacks: int = 0
     """How often that writer could not write the table."""
+    done_here: int = 0
+    """How many steps were done without Spark."""
 
     @property
     def sql_name(self) -> str:
@@ -109,8 +115,10 @@ class Side:
         """Do one step; a writer that cannot write this table leaves it to the other one."""
         does = (_OURS if self.writer else _THEIRS)[type(step)]
         call = _Call(side=self, step=step, versions=versions)
+        if self.writer == LOCAL and self._is_done_without_spark(call):
+            return
         try:
-            self.spark.conf.set(WRITER, self.writer or "auto")
+            self.spark.conf.set(WRITER, self.writer if self.writer not in ("", LOCAL) else "auto")
             does(call)
         except UserError as error:
             if "writer" not in error.fields or "reason" not in error.fields:
@@ -121,6 +129,22 @@ class Side:
         finally:
             # Other tests share the session.
             self.spark.conf.unset(WRITER)
+
+    def _is_done_without_spark(self, call: _Call) -> bool:
+        """Whether the step was done in this process; one that takes Spark is left to it."""
+        does = _LOCAL.get(type(call.step))
+        if does is None:
+            return False
+        try:
+            done = does(call)
+        except UserError as error:
+            needs_spark = error.code is Code.SPARK_REQUIRED or "Only Spark" in error.what
+            if needs_spark:
+                self.fallbacks += 1
+                return False
+            raise
+        self.done_here += done
+        return done
 
 
 @dataclass(frozen=True)
@@ -248,6 +272,73 @@ _OURS: dict[type, Callable[[_Call], Any]] = {
     w.SetProperties: lambda c: c.opened().set_properties(c.step.properties),
     w.AddConstraint: lambda c: c.opened().add_constraint(c.step.name, c.step.expression, c.spark),
     w.WidenColumn: lambda c: c.opened().widen_column(quoted(*c.step.path), c.step.kind),
+}
+
+
+# Without Spark: each says whether it did the step.
+
+
+def _write_locally(call: _Call) -> bool:
+    step: w.Write = call.step
+    if step.mode not in ("append", "overwrite") or step.dynamic:
+        return False
+    table, frame = call.side.table(), call.frame()
+    # A frame of Spark's is refused where its types are others; data from elsewhere is cast.
+    evolve(
+        from_spark(frame.schema),
+        table.metadata,
+        merge_schema=step.merge_schema,
+        overwrite_schema=step.overwrite_schema,
+    )
+    data = frame.toArrow()
+    if step.mode == "append":
+        table.append(data, merge_schema=step.merge_schema)
+    else:
+        table.overwrite(
+            data,
+            step.replace_where,
+            merge_schema=step.merge_schema,
+            overwrite_schema=step.overwrite_schema,
+        )
+    return True
+
+
+def _update_locally(call: _Call) -> bool:
+    names = {field.name.casefold() for field in call.side.schema().fields}
+    columns = {name.strip("`"): value for name, value in call.step.set.items()}
+    if any(name.casefold() not in names for name in columns):
+        return False
+    call.side.table().update(columns, call.step.where)
+    return True
+
+
+def _delete_locally(call: _Call) -> bool:
+    call.side.table().delete(call.step.where)
+    return True
+
+
+def _merge_locally(call: _Call) -> bool:
+    step: w.Merge = call.step
+    clauses = dict(step.clauses)
+    plain = {"whenMatchedUpdateAll", "whenNotMatchedInsertAll"}
+    if step.evolve or step.on != w.Merge.on or not clauses.keys() <= plain:
+        return False
+    if any(arguments for arguments in clauses.values()):
+        return False
+    call.side.table().merge(
+        call.frame().toArrow(),
+        on="id",
+        update="whenMatchedUpdateAll" in clauses,
+        insert="whenNotMatchedInsertAll" in clauses,
+    )
+    return True
+
+
+_LOCAL: dict[type, Callable[[_Call], bool]] = {
+    w.Write: _write_locally,
+    w.Delete: _delete_locally,
+    w.Update: _update_locally,
+    w.Merge: _merge_locally,
 }
 
 

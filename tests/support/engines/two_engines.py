@@ -74,7 +74,7 @@ class Engines:
 
     spark: SparkSession
     folder: Path
-    writers: tuple[str, ...] = ("native", "arrow")
+    writers: tuple[str, ...] = ("native", "arrow", "local")
     done: list[w.Start | w.Step] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
@@ -387,7 +387,7 @@ def replay(
     folder: Path,
     start: w.Start,
     steps: Iterable[w.Step],
-    writers: tuple[str, ...] = ("native", "arrow"),
+    writers: tuple[str, ...] = ("native", "arrow", "local"),
 ) -> Engines:
     """Run a workload again, step by step."""
     engines = Engines(spark, folder, writers)

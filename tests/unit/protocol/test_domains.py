@@ -128,7 +128,7 @@ def _raises(domain: str, call: Callable[[], object]) -> None:
 
 
 def _of_the_data_plane(table: Table) -> object:
-    from twinlake.table.rows import clustering_columns
+    from twinlake.files import clustering_columns
 
     return clustering_columns(table.snapshot)
 

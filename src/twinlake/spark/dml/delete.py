@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet
 from twinlake.commit.plans import TableRules, plan_delete, plan_delete_files
-from twinlake.schema.predicates import evaluate_on, is_exact, is_partition_only
+from twinlake.schema.predicates import is_exact, is_partition_only
 from twinlake.spark.dml.row_change import RowChange, collect_positions
 from twinlake.spark.read.conditions import Condition
 from twinlake.spark.read.table_scan import Scan
+from twinlake.table.rows import files_by_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinlake.commit.plans import Outcome
-    from twinlake.log import Snapshot
-    from twinlake.schema import ColumnPath
-    from twinlake.schema.predicates import Expr
     from twinlake.table import Table
 
 __all__ = ["delete", "delete_rows"]
@@ -68,7 +66,7 @@ def delete_rows(change: RowChange, wanted: Condition | None) -> tuple[Outcome, b
         ), False
     expr = wanted.expr
     if is_partition_only(expr, snapshot.metadata.partition_columns) and is_exact(expr):
-        gone = snapshot.live_files(_files_by_partition(snapshot, expr)).values()
+        gone = snapshot.live_files(files_by_partition(snapshot, expr)).values()
         reads = ReadSet(predicates=(expr,))
         return plan_delete_files(gone, rules=rules, reads=reads, now=clock.now_ms()), False
     files = snapshot.files(expr)
@@ -77,17 +75,3 @@ def delete_rows(change: RowChange, wanted: Condition | None) -> tuple[Outcome, b
     rows = collect_positions(wanted.named(scanned).where(wanted.column))
     plan = plan_delete(change.touched_files(files, delete=rows), rules=rules, reads=reads)
     return plan.finish(change.write(plan), now=clock.now_ms()), plan.needs_change_files
-
-
-def _files_by_partition(snapshot: Snapshot, expr: Expr) -> list[str]:
-    """The files whose partition values make the expression true.
-
-    Skipping may keep a file that does not match; here that would delete its rows, so the
-    expression is evaluated on the values themselves.
-    """
-    files = snapshot.files()
-    values = files["partition_values"].combine_chunks()
-    names: list[ColumnPath] = [(name,) for name in snapshot.metadata.partition_columns]
-    columns = dict(zip(names, values.flatten(), strict=True))
-    mask = evaluate_on(expr, columns, len(files))
-    return [path for path in files.filter(mask)["path"].to_pylist() if path is not None]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
-from twinlake.files import FileTarget
+from twinlake.files import FileTarget, clustering_columns
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
@@ -28,7 +28,6 @@ from twinlake.table.rows import (
     RemovedFiles,
     UncommittedFiles,
     all_files,
-    clustering_columns,
     columns_with_values,
     commit_change,
     computed_columns,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from twinlake.table.rows.delete import files_by_partition
     from twinlake.table.rows.given_columns import (
         columns_with_values,
         computed_columns,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from twinlake.table.rows.removed_files import RemovedFiles, all_files, same_partitions
     from twinlake.table.rows.row_commit import (
         UncommittedFiles,
-        clustering_columns,
         commit_change,
         table_target,
         write_metrics,
@@ -43,11 +43,11 @@ __all__ = [
     "RemovedFiles",
     "UncommittedFiles",
     "all_files",
-    "clustering_columns",
     "columns_with_values",
     "commit_change",
     "computed_columns",
     "evolve",
+    "files_by_partition",
     "first_schema",
     "identity_fields",
     "identity_paths",
@@ -69,6 +69,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "twinlake.table.rows.delete": ("files_by_partition",),
             "twinlake.table.rows.given_columns": (
                 "columns_with_values",
                 "computed_columns",
@@ -86,7 +87,6 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
             ),
             "twinlake.table.rows.row_commit": (
                 "UncommittedFiles",
-                "clustering_columns",
                 "commit_change",
                 "table_target",
                 "write_metrics",

@@ -6,10 +6,9 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from twinlake.actions import find_clustering
 from twinlake.commit import CommitOptions, Transaction
 from twinlake.errors import Code, CommitUnknown, UserError, how_to_set
-from twinlake.files import FileTarget
+from twinlake.files import FileTarget, clustering_columns
 from twinlake.log import CACHE
 from twinlake.protocol import keys
 from twinlake.schema import physical_path, render_path, walk_fields
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, AddFile
     from twinlake.commit import CommitResult, Operation, ReadSet
-    from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.schema import StructField
     from twinlake.storage import Store
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UncommittedFiles",
-    "clustering_columns",
     "commit_change",
     "table_target",
     "write_metrics",
@@ -146,12 +143,6 @@ def table_target(
         clustering=(*clustering_columns(table.snapshot), *identity_paths(metadata)),
         protocol=table.protocol,
     )
-
-
-def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
-    """The clustering columns by physical path."""
-    found = find_clustering(snapshot.domains.values())
-    return () if found is None else found.physical_paths(snapshot.metadata)
 
 
 def write_metrics(files: Sequence[AddFile]) -> dict[str, str]:

@@ -75,18 +75,18 @@ class RowRules:
         return cls(rules, tuple(texts))
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows, if all of them fulfil all rules."""
+        """The rows as a reader will find them, if all of them fulfil all rules."""
         stored = rows
         for name in self.empty_is_null:
             place = rows.schema.get_field_index(name)
             column = rows.column(place)
             null = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
-            stored = stored.set_column(place, rows.schema.field(place).with_nullable(True), null)
+            stored = stored.set_column(place, rows.schema.field(place), null)
         for rule in self.rules:
             holds = pc.fill_null(rule.holds(stored), False)
             if not pc.all(holds).as_py():
                 raise _with_rows(rule.error, stored.filter(pc.invert(holds)))
-        return rows
+        return stored
 
 
 def _with_rows(error: UserError, rows: pa.RecordBatch) -> UserError:

@@ -129,6 +129,23 @@ class WritableTable(ReadableTable):
             ).run()
         )
 
+    def optimize(
+        self,
+        where: str | None = None,
+        *,
+        target_size: int | None = None,
+        user_metadata: str | None = None,
+    ) -> Self:
+        """Pack small files into larger ones; ``where`` chooses partitions.
+
+        The target size is the argument, the table's ``delta.targetFileSize`` or 1 GiB.
+        """
+        from twinlake.table.rows.optimize import optimize_files
+
+        self._check_writable()
+        options = self._options(user_metadata)
+        return self._changed(optimize_files(self, where, target_size, options=options))
+
     def _write(
         self,
         data: Any,
