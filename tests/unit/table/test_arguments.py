@@ -34,6 +34,9 @@ GOOD: dict[str, Any] = {
     "source": "no-such-table",
     "min_reader_version": 1,
     "min_writer_version": 2,
+    "data": {"id": [1]},
+    "on": "id",
+    "set": {"s": "'x'"},
 }
 #: Values that other parts of the library make.
 MADE = frozenset({"runtime", "spark"})

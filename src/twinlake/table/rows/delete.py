@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from twinlake.commit import Operation, OperationName, ReadSet
 from twinlake.commit.plans import TableRules, plan_delete, plan_delete_files
 from twinlake.schema.predicates import evaluate_on, is_partition_only
-from twinlake.table.rows.row_change import RowChange
+from twinlake.table.rows.row_change import LocalRowChange
 from twinlake.table.rows.row_scan import exact_predicate
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ def delete_rows(
     expr = None if where is None else exact_predicate(where, table.snapshot)
     parameters = {"predicate": ["true" if expr is None else f"({expr})"]}
     operation = Operation(name=OperationName.DELETE, parameters=parameters)
-    with RowChange(table, operation, table.metadata, options=options) as change:
+    with LocalRowChange(table, operation, table.metadata, options=options) as change:
         outcome, _ = delete_matching(change, expr)
         return change.commit(outcome)
 
 
-def delete_matching(change: RowChange, where: Expr | None) -> tuple[Outcome, bool]:
+def delete_matching(change: LocalRowChange, where: Expr | None) -> tuple[Outcome, bool]:
     """The outcome of deleting matching rows, and whether it needs change files.
 
     Files go as a whole where there is no predicate, or partition values decide it.

@@ -35,7 +35,7 @@ from twinlake.schema.predicates import (
 )
 from twinlake.table.rows.arrow_data import ArrowData
 from twinlake.table.rows.fitted_array import fit_array
-from twinlake.table.rows.row_change import RowChange
+from twinlake.table.rows.row_change import LocalRowChange
 from twinlake.table.rows.schema_evolution import evolve, refuse_duplicates
 from twinlake.table.rows.update import ChangedRows
 from twinlake.table.rows.write import new_rows
@@ -104,7 +104,7 @@ class RowMerge:
         keys = self._keys(data, before)
         source = pa.Table.from_batches(list(data.batches()), data.reader.schema).combine_chunks()
         fitted = self._key_table(source, keys, metadata)
-        with RowChange(
+        with LocalRowChange(
             self.table, self._operation(keys), metadata, options=self.options, txn=self.txn
         ) as change:
             return self._merge(change, source, fitted, keys)
@@ -175,7 +175,7 @@ class RowMerge:
         return pa.table({**columns, _SOURCE: pa.array(np.arange(source.num_rows))})
 
     def _merge(
-        self, change: RowChange, source: pa.Table, source_keys: pa.Table, keys: Sequence[str]
+        self, change: LocalRowChange, source: pa.Table, source_keys: pa.Table, keys: Sequence[str]
     ) -> CommitResult | None:
         snapshot = change.snapshot
         where = _key_range(source_keys, keys, self.table.metadata)
@@ -212,7 +212,7 @@ class RowMerge:
 
     def _matched(
         self,
-        change: RowChange,
+        change: LocalRowChange,
         files: Sequence[AddFile],
         source_keys: pa.Table,
         keys: Sequence[str],

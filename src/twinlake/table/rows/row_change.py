@@ -52,14 +52,14 @@ if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
     from twinlake.table.view import TableView
 
-__all__ = ["RowChange"]
+__all__ = ["LocalRowChange"]
 
 _CHANGE_TYPE: Final = "_change_type"
 _CHANGE_FOLDER: Final = "_change_data"
 
 
 @dataclass(slots=True)
-class RowChange:
+class LocalRowChange:
     """One operation that changes rows of a table without Spark."""
 
     table: TableView
@@ -71,7 +71,7 @@ class RowChange:
     started: float = field(default_factory=time.monotonic)
     made: UncommittedFiles = field(init=False)
 
-    def __enter__(self) -> RowChange:
+    def __enter__(self) -> LocalRowChange:
         self.made = UncommittedFiles(self.snapshot.store)
         return self
 

@@ -15,7 +15,7 @@ from twinlake.schema import GENERATION_EXPRESSION_KEY, to_arrow, type_to_arrow
 from twinlake.schema.predicates import parse_predicate
 from twinlake.table.rows.fitted_array import fit_array
 from twinlake.table.rows.given_columns import refuse_update
-from twinlake.table.rows.row_change import RowChange
+from twinlake.table.rows.row_change import LocalRowChange
 from twinlake.table.rows.row_rules import RowRules
 from twinlake.table.rows.row_scan import exact_predicate
 from twinlake.table.rows.row_value import RowValue
@@ -140,7 +140,7 @@ def update_rows(
     assignments = _Assignments.of(assigned, table.metadata)
     parameters = {} if where is None else {"predicate": [f"({expr})"]}
     operation = Operation(name=OperationName.UPDATE, parameters=parameters)
-    with RowChange(table, operation, table.metadata, options=options) as change:
+    with LocalRowChange(table, operation, table.metadata, options=options) as change:
         files = list(snapshot.adds(expr))
         reads = ReadSet(predicates=(expr,), files=frozenset(add.path for add in files))
         touched = [

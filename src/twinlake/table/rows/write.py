@@ -21,7 +21,7 @@ from twinlake.table.rows.given_columns import (
     refuse_missing,
 )
 from twinlake.table.rows.removed_files import all_files
-from twinlake.table.rows.row_change import RowChange
+from twinlake.table.rows.row_change import LocalRowChange
 from twinlake.table.rows.row_commit import write_metrics
 from twinlake.table.rows.row_rules import RowRules
 from twinlake.table.rows.row_scan import exact_predicate
@@ -94,7 +94,7 @@ class RowWrite:
         refuse_missing_partitions(metadata, [*data.schema.names(), *valued])
         refuse_partitions_alone(metadata, valued)
         rows = new_rows(data, metadata)
-        with RowChange(
+        with LocalRowChange(
             self.table, self._operation(), metadata, options=self.options, txn=self.txn
         ) as change:
             if where is not None:
@@ -123,7 +123,7 @@ class RowWrite:
         return Operation(name=OperationName.WRITE, parameters=parameters)
 
     def _replace(
-        self, change: RowChange, rows: Iterator[pa.RecordBatch], where: Expr
+        self, change: LocalRowChange, rows: Iterator[pa.RecordBatch], where: Expr
     ) -> CommitResult | None:
         """Rows in the place of those that match; every new row has to match as well."""
         outcome, needs_changes = delete_matching(change, where)
