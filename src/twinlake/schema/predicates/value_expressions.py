@@ -61,6 +61,14 @@ _CONSTANTS: Final = {
     ConstantKind.TIMESTAMP: TIMESTAMP,
     ConstantKind.TIMESTAMP_NTZ: TIMESTAMP_NTZ,
 }
+_CAST_CONSTANTS: Final = frozenset(
+    (
+        ConstantKind.DOUBLE,
+        ConstantKind.DATE,
+        ConstantKind.TIMESTAMP,
+        ConstantKind.TIMESTAMP_NTZ,
+    )
+)
 #: The units of ``date_trunc`` and ``trunc``, as Spark spells them and as Arrow does.
 _UNITS: Final = {
     "YEAR": "year",
@@ -123,10 +131,14 @@ def _value(reader: ExpressionReader, node: exp.Expr) -> ValueExpression | None:
 
 
 def _constant(reader: ExpressionReader, node: exp.Expr) -> ValueExpression | None:
-    if not isinstance(node, exp.Literal | exp.Boolean | exp.Null | exp.HexString | exp.RawString):
+    is_cast = isinstance(node, exp.Cast)
+    if not is_cast and not isinstance(
+        node, exp.Literal | exp.Boolean | exp.Null | exp.HexString | exp.RawString
+    ):
         return None
     constant = reader.constant(node)
-    if constant is None:
+    # A whole number that was cast no longer says to which of the types.
+    if constant is None or (is_cast and constant.kind not in _CAST_CONSTANTS):
         return None
     kind = _CONSTANTS.get(constant.kind)
     if constant.kind is ConstantKind.INTEGER and isinstance(constant.value, int):
