@@ -53,6 +53,10 @@ class Sizes:
     """Parameters of the large model."""
     tlc_models: int = 7
     """How many of the models that TLC explores as well."""
+    rows: int = 1_000_000
+    """Of tables that are read without Spark."""
+    row_files: int = 10_000
+    row_appends: int = 50
     spark_rows: int = 4_000_000
     spark_changed_rows: int = 2_000_000
     """Of the tables that are deleted from and merged into."""
@@ -81,6 +85,9 @@ QUICK = Sizes(
     real_files=200,
     real_commits=20,
     model={"writers": 2, "max_write_ops": 5, "max_compaction_ops": 0},
+    rows=100_000,
+    row_files=1_000,
+    row_appends=10,
     spark_rows=400_000,
     spark_changed_rows=200_000,
     spark_large_table=10_000,
@@ -107,6 +114,9 @@ TINY = Sizes(
     real_commits=3,
     model={"writers": 2, "max_write_ops": 4, "max_compaction_ops": 0},
     tlc_models=1,
+    rows=800,
+    row_files=20,
+    row_appends=2,
 )
 
 

@@ -7,6 +7,14 @@ from benchmarks.cases.compat import run_footers, run_rules
 from benchmarks.cases.iceberg import run_appends, run_first, run_memory, run_peer, run_row
 from benchmarks.cases.imports import run_imports
 from benchmarks.cases.listing import run_checkpoint, run_json, run_large
+from benchmarks.cases.rows import (
+    run_append,
+    run_lookup,
+    run_merge,
+    run_read,
+    run_stream,
+    run_vectors,
+)
 from benchmarks.cases.tlc import run_tlc
 from benchmarks.cases.updates import run_updates
 from benchmarks.cases.verify import run_large as run_large_model
@@ -25,6 +33,12 @@ CASES: dict[str, Case] = {
         Case(name="compat-rules", run=run_rules),
         Case(name="footers", run=run_footers),
         Case(name="import", run=run_imports),
+        Case(name="rows-read", run=run_read),
+        Case(name="rows-vectors", run=run_vectors),
+        Case(name="rows-lookup", run=run_lookup),
+        Case(name="rows-append", run=run_append),
+        Case(name="rows-merge", run=run_merge),
+        Case(name="rows-stream", run=run_stream),
         Case(name="iceberg-first", run=run_first),
         Case(name="iceberg-append", run=run_appends),
         Case(name="iceberg-commits", run=run_row),

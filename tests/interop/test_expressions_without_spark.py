@@ -152,7 +152,7 @@ def test_values_of_an_expression_are_those_of_spark(delta_spark: SparkSession) -
     data = frame.toArrow().combine_chunks().to_batches()[0]
     ours = from_arrow(data.schema)
     data = data.cast(to_arrow(ours))
-    columns = {(name,): data.column(name) for name in data.schema.names}
+    columns: dict[tuple[str, ...], Any] = {(name,): data.column(name) for name in data.schema.names}
     refused = []
     for text in _EXPRESSIONS:
         value = parse_value(text, ours)
