@@ -13,6 +13,9 @@ from twinlake.cli import main
 
 NOW = [
     "show",
+    "schema",
+    "head",
+    "query",
     "history",
     "files",
     "features",

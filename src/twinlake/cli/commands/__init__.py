@@ -6,6 +6,9 @@ __all__ = ["COMMANDS"]
 
 COMMANDS: Final = {
     "show": ("show:show", "Show a table on one screen."),
+    "schema": ("schema:schema", "Show the columns of a table as a tree."),
+    "head": ("head:head", "Show the first rows of a table."),
+    "query": ("query:query", "Run a SELECT on a table by DuckDB."),
     "history": ("history:history", "List the commits of a table, newest first."),
     "files": ("files:files", "List the live files of a table with their statistics."),
     "features": ("features:features", "List the table features; with a PATH, those of the table."),
