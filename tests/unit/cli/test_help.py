@@ -16,6 +16,7 @@ NOW = [
     "schema",
     "head",
     "query",
+    "stats",
     "history",
     "files",
     "features",
@@ -33,6 +34,7 @@ NOW = [
     "import",
     "verify",
     "demo",
+    "completion",
 ]
 #: Every group, and every command that can be run, by the words that name it.
 GROUPS = {"": main} | {

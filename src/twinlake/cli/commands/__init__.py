@@ -9,6 +9,7 @@ COMMANDS: Final = {
     "schema": ("schema:schema", "Show the columns of a table as a tree."),
     "head": ("head:head", "Show the first rows of a table."),
     "query": ("query:query", "Run a SELECT on a table by DuckDB."),
+    "stats": ("stats:stats", "Show file sizes, rows and value ranges of a table."),
     "history": ("history:history", "List the commits of a table, newest first."),
     "files": ("files:files", "List the live files of a table with their statistics."),
     "features": ("features:features", "List the table features; with a PATH, those of the table."),
@@ -29,4 +30,5 @@ COMMANDS: Final = {
     "import": ("import_:import_command", "Make a twinlake table of an Iceberg table, in place."),
     "verify": ("verify:verify", "Check models of commits, and the code that commits."),
     "demo": ("demo:demo", "Run the examples on real tables and show each step."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinlake.cli.command import command, store_option
+from twinlake.cli.command import command, complete_path, store_option
 from twinlake.cli.text import count_text
 from twinlake.cli.view import Fields, Lines, View
 from twinlake.table import import_iceberg
@@ -19,7 +19,7 @@ __all__ = ["import_command"]
 
 
 @command(table=False)
-@click.argument("source")
+@click.argument("source", shell_complete=complete_path)
 @click.option(
     "--mode",
     type=click.Choice(["strict", "shared"]),

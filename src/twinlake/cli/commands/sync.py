@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from twinlake.cli.command import command, store_option
+from twinlake.cli.command import command, complete_path, store_option
 from twinlake.cli.error_text import error_lines
 from twinlake.cli.json_output import JsonOutput
 from twinlake.cli.spark_session import spark_session
@@ -30,7 +30,7 @@ __all__ = ["sync"]
 
 
 @command(table=False)
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=complete_path)
 @click.option(
     "--watch",
     is_flag=True,
