@@ -24,6 +24,7 @@ NOW = [
     "upgrade",
     "diff",
     "log",
+    "append",
     "alter",
     "restore",
     "optimize",

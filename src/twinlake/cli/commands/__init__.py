@@ -17,6 +17,10 @@ COMMANDS: Final = {
     "upgrade": ("upgrade:upgrade", "Upgrade a table to an Iceberg compat feature, step by step."),
     "diff": ("diff:diff", "Show what changed from version V1 to V2 (default: the latest)."),
     "log": ("log:log", "Show the actions of a commit, or the files of the log."),
+    "append": (
+        "append:append",
+        "Append the rows of a Parquet, CSV or JSON lines FILE to a table.",
+    ),
     "alter": ("alter:alter", "Change properties, columns, constraints, features, protocol."),
     "restore": ("restore:restore", "Restore the files and metadata of an earlier VERSION."),
     "optimize": ("optimize:optimize", "Compact small files into larger ones."),
