@@ -34,7 +34,7 @@ def append(output: Output, reference: TableReference, file: Path, kind: str | No
     Works without Spark, in one commit: all rows or none. Columns are found by name. CSV (with a
     header line) and JSON lines are read with the types of the table's columns, and a value that
     does not fit is an error. Columns that the table does not have are refused, all at once; those
-    that the file does not have become null, or their default.
+    that the file does not have become null, or their default. Partition columns must be there.
     """
     table: Any = reference.open()
     rows = RowFile(file, kind or format_of(file), table.schema)

@@ -30,13 +30,14 @@ _STATEMENTS: Final = ("SELECT", "WITH", "FROM", "DESCRIBE", "SUMMARIZE")
 #: Other forms of the same: a set operation in brackets, a list of rows, DESC for DESCRIBE.
 _FORMS: Final = frozenset({*_STATEMENTS, "(", "VALUES", "DESC"})
 _BATCH_ROWS: Final = 10_000
-#: A query reads the table and nothing else: no file, no extension, no variable of this process.
+#: A query reads the table and nothing else: no file, no secret, no variable of this process.
 _SETTINGS: Final = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
+    "allow_persistent_secrets": "false",
 }
 
 
@@ -85,9 +86,9 @@ def _run(table: Table, sql: str, limit: int | None) -> tuple[pa.Table, bool]:
             connection.execute("SET lock_configuration = true")
             try:
                 _check_statement(duckdb, connection, sql)
-                reader = connection.execute(sql).to_arrow_reader(_BATCH_ROWS)
-                kinds = [str(kind) for _, kind, *_ in connection.description]
-                found, is_cut = _limited(reader, limit)
+                relation = connection.sql(sql)
+                kinds = [str(kind) for kind in relation.types]
+                found, is_cut = _limited(_reader(relation), limit)
                 return _with_integers(found, kinds), is_cut
             except duckdb.Error as error:
                 raise rows.failure or _failed(sql, error) from error
@@ -157,9 +158,17 @@ def _check_statement(duckdb: Any, connection: Any, sql: str) -> None:
 
 def _first_word(duckdb: Any, sql: str) -> str:
     """The first word or sign after comments, in capitals."""
-    start = duckdb.tokenize(sql)[0][0]
+    # From DuckDB 2.0 on comments are tokens, too.
+    tokens = duckdb.tokenize(sql)
+    start = next(start for start, kind in tokens if kind != duckdb.token_type.comment)
     found = re.match(r"\w+|.", sql.encode()[start:].decode(), re.DOTALL)
     return "" if found is None else found[0].upper()
+
+
+def _reader(relation: Any) -> pa.RecordBatchReader:
+    # DuckDB 1.4 has only the old name, which later releases warn of.
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    return read(_BATCH_ROWS)
 
 
 def _limited(reader: pa.RecordBatchReader, limit: int | None) -> tuple[pa.Table, bool]:

@@ -21,7 +21,7 @@ needs_append = pytest.mark.skipif(not hasattr(Table, "append"), reason="Table.ap
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "t"
-    Table.create(path, "id INT, name STRING, day DATE", ["day"], durable=False)
+    Table.create(path, "id INT, name STRING, day DATE", durable=False)
     return path
 
 

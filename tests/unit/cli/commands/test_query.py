@@ -14,7 +14,7 @@ from twinlake import Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_only_one_statement_that_reads(sales: Path, tmp_path: Path, sql: str) ->
     [
         "from read_csv('PATH/secret.csv')", "from 'PATH/secret.csv'", "from glob('PATH/*')",
         "from read_text('PATH/secret.csv')", "from read_blob('PATH/secret.csv')",
-        "from query('copy (select 1) to ''PATH/x.csv''')", "from rows", "from duckdb_secrets()",
+        "from query('copy (select 1) to ''PATH/x.csv''')", "from rows",
     ],
 )  # fmt: skip
 def test_a_query_reads_nothing_but_the_table(sales: Path, tmp_path: Path, sql: str) -> None:
@@ -101,6 +101,16 @@ def test_a_query_reads_nothing_but_the_table(sales: Path, tmp_path: Path, sql: s
     assert json.loads(result.stdout)["error"]["what"] == "DuckDB cannot run the query."
     assert "hunter2" not in result.output
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_stored_secrets_are_not_read(
+    sales: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with duckdb.connect() as connection:
+        connection.execute(f"SET secret_directory = '{tmp_path / '.duckdb/stored_secrets'}'")
+        connection.execute("CREATE PERSISTENT SECRET hidden (TYPE http, BEARER_TOKEN 'hunter2')")
+    assert "hidden" not in run("query", sales, "select name from duckdb_secrets()").output
 
 
 def test_a_log_of_duckdb_is_not_written(sales: Path, tmp_path: Path) -> None:
