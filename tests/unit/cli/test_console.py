@@ -27,13 +27,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
-@pytest.mark.parametrize("command", ["show", "history", "files", "features", "log"])
+@pytest.mark.parametrize(
+    "command", ["show", "schema", "stats", "history", "files", "features", "log"]
+)
 def test_not_a_terminal_gets_no_escapes(orders: Path, command: str) -> None:
     assert "\x1b" not in run(command, orders).output
 
 
 @pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize("command", ["show", "history", "files", "features"])
+@pytest.mark.parametrize("command", ["show", "stats", "history", "files", "features"])
 def test_a_terminal_gets_colours_and_lines_that_fit(orders: Path, command: str) -> None:
     text = run(command, orders).stdout
     assert COLOUR.search(text)

@@ -173,3 +173,28 @@ def test_commands_show_progress_on_a_terminal_only(twin: Path, name: str) -> Non
     assert "\x1b" not in done.stdout
     again = run(*words)
     assert (again.exit_code, again.stderr) == (0, "")
+
+
+WHILE_SPARK_STARTS = """
+import sys, time
+from pathlib import Path
+from twinlake.cli.console import ConsoleOutput
+from twinlake.cli.progress_display import progress_display
+from twinlake.spark.session import stderr_into
+
+with progress_display(ConsoleOutput()) as progress, progress.stage("starting Spark"):
+    with stderr_into(Path(sys.argv[1])):
+        time.sleep(0.5)
+"""
+
+
+@pytest.mark.process
+def test_the_display_goes_on_while_standard_error_is_sent_into_a_file(tmp_path: Path) -> None:
+    # What the JVM prints is read from there if it does not start; nothing of ours may be in it.
+    screen = Screen()
+    subprocess.run(
+        [sys.executable, "-c", WHILE_SPARK_STARTS, str(tmp_path / "log")],
+        stderr=screen.writing, check=True, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    assert screen.text().count("starting Spark") > 1
+    assert (tmp_path / "log").read_bytes() == b""
