@@ -49,7 +49,7 @@ PLAIN = {
     "delta.", "delta.constraints.", "_delta_log", "_iceberg", "ulimit -n", "~/.pyiceberg.yaml",
     "id INT, name STRING", "a.`b.c`", "LC_ALL=C.UTF-8", "JAVA_HOME", "SPARK_REMOTE",
     "PYICEBERG_CATALOG__HOLE__URI", "TWINLAKE_CATALOG", "spark.api.mode", "spark.archives", HOLE,
-    "rewrite_table_path",
+    "rewrite_table_path", "duckdb.connect()", f"pip install 'twinlake[{HOLE}]'",
     f"{HOLE}/data/catalog.db", f"load_catalog({HOLE}).create_namespace({HOLE})",
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
 }  # fmt: skip

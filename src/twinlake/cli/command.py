@@ -14,6 +14,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from click.shell_completion import CompletionItem
 
 from twinlake.cli.json_output import JsonOutput
 from twinlake.cli.output import allow_any_text
@@ -29,6 +30,7 @@ __all__ = [
     "PAIR",
     "Command",
     "command",
+    "complete_path",
     "limit_option",
     "shown_rows",
     "store_option",
@@ -151,7 +153,7 @@ def command(
             function(**given)
 
         shared = [
-            *([click.argument("path", required=table is True)] if table else ()),
+            *([_table_argument(required=table is True)] if table else ()),
             *(_TIME_TRAVEL if time_travel else ()),
             *(_POLICY if policy else ()),
             *([store_option] if table else ()),
@@ -164,6 +166,18 @@ def command(
         return made
 
     return decorate
+
+
+def _table_argument(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.argument("path", required=required, shell_complete=complete_path)
+
+
+def complete_path(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave the completion of paths to the shell."""
+    del ctx, param
+    return [CompletionItem(incomplete, type="file")]
 
 
 def _rank(parameter: click.Parameter) -> int:

@@ -18,7 +18,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from twinlake.cli.error_text import error_lines
-from twinlake.cli.view import Fields, Grid, Heading, Lines, Paragraph
+from twinlake.cli.output import is_utf8
+from twinlake.cli.view import Bars, Fields, Grid, Heading, Lines, Paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,6 +31,9 @@ __all__ = ["ConsoleOutput"]
 
 _WIDTH: Final = 100
 """No text is wrapped wider than this: longer lines are hard to read on any screen."""
+
+_BAR: Final = 30
+"""The cells of the longest bar."""
 
 # What a table holds is not to be trusted with the terminal: no cursor games, no line breaks.
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -159,6 +163,18 @@ class ConsoleOutput:
                     self._console.print(shown, soft_wrap=True)
                 else:
                     self._line(part)
+
+    @_render.register
+    def _bars(self, block: Bars) -> None:
+        if block.title:
+            self._line(block.title, "bold")
+        longest = max((number for _, number, _ in block.rows), default=0)
+        width = max((cell_len(label) for label, _, _ in block.rows), default=0)
+        sign = "\N{FULL BLOCK}" if is_utf8(sys.stdout) else "#"
+        for label, number, text in block.rows:
+            # A small number is not nothing.
+            bar = sign * max(round(number / longest * _BAR), 1) if number else ""
+            self._line(f"{_pad(label, width, right=True)}  {_pad(bar, _BAR)}  {_clean(text)}")
 
 
 def _clean(text: str) -> str:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,17 @@ class CommandGroup(click.Group):
             import_module(f"twinlake.cli.commands.{module}"), attribute
         )
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, without importing them, and the options of the group."""
+        return [
+            *(
+                CompletionItem(name, help=summary)
+                for name, (_, summary) in self._modules.items()
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""

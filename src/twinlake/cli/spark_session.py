@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from twinlake.cli.progress_display import ProgressDisplay
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -13,7 +15,10 @@ __all__ = ["spark_session"]
 
 @contextlib.contextmanager
 def spark_session(
-    settings: Mapping[str, str] | None = None, *, wanted: bool = True
+    settings: Mapping[str, str] | None = None,
+    *,
+    wanted: bool = True,
+    progress: ProgressDisplay | None = None,
 ) -> Iterator[Any]:
     """A session on this machine with these settings, or None if it is not wanted."""
     if not wanted:
@@ -22,5 +27,7 @@ def spark_session(
     # PySpark may not be installed, and takes long to import.
     from twinlake.spark.session import local_session
 
-    with local_session(settings) as spark:
+    with contextlib.ExitStack() as stack:
+        with (progress or ProgressDisplay()).stage("starting Spark"):
+            spark = stack.enter_context(local_session(settings))
         yield spark

@@ -15,6 +15,7 @@ from twinlake.table import Catalog, Table, default_catalog_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from twinlake.runtime import Runtime
     from twinlake.storage import Store
 
 __all__ = ["TableReference"]
@@ -47,7 +48,7 @@ class TableReference:
             error.why = f"{error.why}; the folder {self.path!r} does not exist either"
             raise
 
-    def open(self) -> Table:
+    def open(self, runtime: Runtime | None = None) -> Table:
         """The table, if twinlake supports its reader features."""
         return Table.open(
             self.location(),
@@ -55,6 +56,7 @@ class TableReference:
             self.timestamp,
             policy=self.policy,
             options=self.options or None,
+            runtime=runtime,
         )
 
     def open_metadata(self) -> Table:

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Block", "Fields", "Grid", "Heading", "Lines", "Paragraph", "View", "ViewColumn", "cell"]
+__all__ = [
+    "Bars",
+    "Block",
+    "Fields",
+    "Grid",
+    "Heading",
+    "Lines",
+    "Paragraph",
+    "View",
+    "ViewColumn",
+    "cell",
+]
 
 EMPTY_CELL = "-"
 """An empty cell, so that the columns of a grid can be counted by other programs."""
@@ -84,7 +95,15 @@ class Lines:
     style: str = ""
 
 
-Block = Heading | Paragraph | Fields | Grid | Lines
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Labels with a bar each, as long as its number, and a text behind it."""
+
+    rows: tuple[tuple[str, int, str], ...]
+    title: str = ""
+
+
+Block = Heading | Paragraph | Fields | Grid | Lines | Bars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.data_files import append
 from twinlake import Table
 from twinlake.actions import AddFile, DeletionVectorDescriptor
 
@@ -63,4 +66,34 @@ def empty(tmp_path: Path) -> Path:
     """A table at version 0 with one column."""
     path = tmp_path / "empty"
     Table.create(path, "id INT", durable=False)
+    return path
+
+
+def sales_row(number: int) -> dict[str, Any]:
+    """A row of the table below; row 1 has no name, row 5 a long one."""
+    return {
+        "id": number,
+        "name": {1: None, 5: "x" * 1000}.get(number, f"name {number}"),
+        "day": dt.date(2024, 1, 1 + number // 3),
+        "price": Decimal(f"{number}.50"),
+        "ratio": float("nan") if number == 0 else number / 4,
+        "seen": dt.datetime(2024, 1, 1, 10, number, tzinfo=dt.UTC),
+        "raw": b"\x00\xff",
+        "tags": {"a": [1, None]},
+        "token": "visible",
+    }
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    """A table with rows: version 1 has two files of three rows, one a day."""
+    path = tmp_path / "sales"
+    table = Table.create(
+        path,
+        "id BIGINT, name STRING, day DATE, price DECIMAL(10,2), ratio DOUBLE, seen TIMESTAMP, "
+        "raw BINARY, tags MAP<STRING, ARRAY<INT>>, token STRING",
+        ["day"],
+        durable=False,
+    )
+    append(table, path, [sales_row(n) for n in range(3)], [sales_row(n) for n in range(3, 6)])
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import pytest
 
 from tests.unit.cli.running import run
 from twinlake.cli.command import shown_rows
-from twinlake.cli.console import _folded
+from twinlake.cli.console import ConsoleOutput, _folded
+from twinlake.cli.view import Bars, View
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,13 +27,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
-@pytest.mark.parametrize("command", ["show", "history", "files", "features", "log"])
+@pytest.mark.parametrize(
+    "command", ["show", "schema", "stats", "history", "files", "features", "log"]
+)
 def test_not_a_terminal_gets_no_escapes(orders: Path, command: str) -> None:
     assert "\x1b" not in run(command, orders).output
 
 
 @pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize("command", ["show", "history", "files", "features"])
+@pytest.mark.parametrize("command", ["show", "stats", "history", "files", "features"])
 def test_a_terminal_gets_colours_and_lines_that_fit(orders: Path, command: str) -> None:
     text = run(command, orders).stdout
     assert COLOUR.search(text)
@@ -66,3 +70,15 @@ def test_folding_loses_nothing(text: str) -> None:
     parts = _folded(text, 100)
     assert all(len(part) <= 100 for part in parts[:-1])
     assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(("encoding", "sign"), [("utf-8", "█"), ("ascii", "#")])
+def test_bars_are_as_long_as_their_numbers(
+    encoding: str, sign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr("sys.stdout", stream)
+    bars = Bars((("a", 3000, "many"), ("bb", 1000, "some"), ("c", 1, "one"), ("d", 0, "none")))
+    ConsoleOutput().show(View(data={}, blocks=[bars]))
+    stream.seek(0)
+    assert [len(line) - len(line.replace(sign, "")) for line in stream] == [30, 10, 1, 0]

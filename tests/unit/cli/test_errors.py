@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 
 from tests.unit.cli.running import check_golden, normalised, run
 from twinlake import Table
+from twinlake.actions import AddFile
 from twinlake.cli.error_text import error_lines
 from twinlake.errors import Code, TwinlakeError, UserError
 
@@ -127,6 +129,25 @@ def test_a_closed_pipe_is_no_error(orders: Path) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("words", ["files", "files --json", "history", "schema", "stats", "log 1"])
+def test_head_ends_a_command_quietly(empty: Path, words: str) -> None:
+    # More than a pipe holds, so that the command is still writing when the reader goes.
+    paths = [f"{'x' * 200}-{number}.parquet" for number in range(2000)]
+    adds = [
+        AddFile(path=path, partition_values={}, size=1, modification_time=0, data_change=True)
+        for path in paths
+    ]
+    Table.open(empty, durable=False).commit("WRITE", adds, parameters={"mode": "Append"})
+    name, *more = words.split()
+    program = shlex.join([sys.executable, "-m", "twinlake", name, str(empty), *more])
+    done = subprocess.run(
+        ["sh", "-c", f"{program} | head -1"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
 
 
 @pytest.mark.process

@@ -13,6 +13,10 @@ from twinlake.cli import main
 
 NOW = [
     "show",
+    "schema",
+    "head",
+    "query",
+    "stats",
     "history",
     "files",
     "features",
@@ -20,6 +24,7 @@ NOW = [
     "upgrade",
     "diff",
     "log",
+    "append",
     "alter",
     "restore",
     "optimize",
@@ -30,6 +35,7 @@ NOW = [
     "import",
     "verify",
     "demo",
+    "completion",
 ]
 #: Every group, and every command that can be run, by the words that name it.
 GROUPS = {"": main} | {

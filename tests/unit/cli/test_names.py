@@ -21,7 +21,9 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
 
 
 @pytest.mark.parametrize("word", ["orders", "Default.Orders", "twinlake.default.`ORDERS`"])
-@pytest.mark.parametrize("command", ["show", "history", "files", "features", "log"])
+@pytest.mark.parametrize(
+    "command", ["show", "schema", "head", "stats", "history", "files", "features", "log"]
+)
 def test_every_command_takes_a_name(names: Catalog, empty: Path, command: str, word: str) -> None:
     names.register("orders", empty)
     assert document(command, word) == document(command, empty)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinlake.cli.command import command, store_option
+from twinlake.cli.command import command, complete_path, store_option
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.text import count_text
 from twinlake.cli.view import Fields, Lines, View
 from twinlake.table import import_iceberg
@@ -19,7 +20,7 @@ __all__ = ["import_command"]
 
 
 @command(table=False)
-@click.argument("source")
+@click.argument("source", shell_complete=complete_path)
 @click.option(
     "--mode",
     type=click.Choice(["strict", "shared"]),
@@ -39,7 +40,8 @@ def import_command(
     gets a _delta_log, with a version for each snapshot that Delta can represent. A table that Delta
     cannot represent is refused, and nothing is written. Exit status: 0 if it was imported, else 1.
     """
-    result = import_iceberg(source, mode=mode, options=dict(options) or None)
+    with progress_display(output) as progress, progress.stage("importing"):
+        result = import_iceberg(source, mode=mode, options=dict(options) or None)
     twin = "yes" if result.is_twin else "no"
     if result.accepts_iceberg_writers:
         twin = "yes, also for Iceberg writers"

@@ -8,6 +8,7 @@ import click
 
 from twinlake.cli.command import command, yes_option
 from twinlake.cli.partition_filter import partition_files
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.text import count_text
 from twinlake.cli.view import Fields, Paragraph, View
@@ -48,19 +49,24 @@ def optimize(
     the command tells how many files would become how many. With it, Spark is started on this
     machine for the work.
     """
-    table = reference.open()
-    plan = _plan(table, where, target_size)
-    details: dict[str, Any] = {
-        "location": table.location,
-        "dry_run": not yes,
-        "version": None,
-        "files_considered": plan.considered,
-        "files": sum(len(packed.files) for packed in plan.bins),
-        "size_in_bytes": sum(packed.size for packed in plan.bins),
-        "new_files": len(plan.bins),
-    }
-    if yes and plan.bins:
-        details |= _run(table, where, target_size)
+    with progress_display(output) as progress:
+        table = reference.open(progress.runtime)
+        plan = _plan(table, where, target_size)
+        size = sum(packed.size for packed in plan.bins)
+        details: dict[str, Any] = {
+            "location": table.location,
+            "dry_run": not yes,
+            "version": None,
+            "files_considered": plan.considered,
+            "files": sum(len(packed.files) for packed in plan.bins),
+            "size_in_bytes": size,
+            "new_files": len(plan.bins),
+        }
+        if yes and plan.bins:
+            with spark_session(progress=progress) as spark:
+                label = f"compacting {count_text(details['files'], 'file')}"
+                with progress.stage(label, size_in_bytes=size):
+                    details |= _run(spark, table, where, target_size)
     output.show(View(data=details, blocks=[Paragraph(_summary(details)), _shown(details)]))
 
 
@@ -72,11 +78,10 @@ def _plan(table: Table, where: str | None, target_size: int | None) -> Compactio
     return plan_optimize(files, rules=TableRules.of(metadata), options=options)
 
 
-def _run(table: Table, where: str | None, target_size: int | None) -> dict[str, Any]:
-    with spark_session() as spark:
-        from twinlake.spark.maintenance import optimize as run
+def _run(spark: Any, table: Table, where: str | None, target_size: int | None) -> dict[str, Any]:
+    from twinlake.spark.maintenance import optimize as run
 
-        done = run(spark, table, where, target_size)
+    done = run(spark, table, where, target_size)
     return {
         "version": done.version,
         "files": len(done.removed),

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinlake.cli.command import command, yes_option
-from twinlake.cli.commands.upgrade import show_upgrade
+from twinlake.cli.commands.upgrade import run_upgrade, show_upgrade
 from twinlake.cli.partition_filter import partition_files
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.text import count_text
 from twinlake.cli.view import Fields, Paragraph, View
 
 if TYPE_CHECKING:
     from twinlake.cli.output import Output
+    from twinlake.cli.progress_display import ProgressDisplay
     from twinlake.cli.table_reference import TableReference
     from twinlake.table import Table
 
@@ -56,14 +58,19 @@ def reorg(
     """
     if upgrade_uniform is not None and (purge or where is not None):
         raise click.UsageError("--upgrade-uniform cannot be combined with --purge or --where.")
-    table = reference.open()
+    with progress_display(output) as progress:
+        table = reference.open(progress.runtime)
+        if upgrade_uniform is None:
+            details = _purge(progress, table, where, yes)
+        else:
+            plan = run_upgrade(progress, partial(table.upgrade_uniform, upgrade_uniform), yes=yes)
     if upgrade_uniform is None:
-        _purge(output, table, where, yes)
+        output.show(View(data=details, blocks=[Paragraph(_summary(details)), _shown(details)]))
     else:
-        show_upgrade(output, table, partial(table.upgrade_uniform, upgrade_uniform), yes=yes)
+        show_upgrade(output, table, plan, yes=yes)
 
 
-def _purge(output: Output, table: Table, where: str | None, yes: bool) -> None:
+def _purge(progress: ProgressDisplay, table: Table, where: str | None, yes: bool) -> dict[str, Any]:
     from twinlake.spark.maintenance import files_with_dropped_columns
 
     files = partition_files(table, where)
@@ -79,15 +86,17 @@ def _purge(output: Output, table: Table, where: str | None, yes: bool) -> None:
         "deletion_vectors": sum(file.deletion_vector is not None for file in wanted),
     }
     if yes and wanted:
-        details |= _purged(table, where)
-    output.show(View(data=details, blocks=[Paragraph(_summary(details)), _shown(details)]))
+        with spark_session(progress=progress) as spark:
+            label = f"rewriting {count_text(len(wanted), 'file')}"
+            with progress.stage(label, size_in_bytes=details["size_in_bytes"]):
+                details |= _purged(spark, table, where)
+    return details
 
 
-def _purged(table: Table, where: str | None) -> dict[str, Any]:
-    with spark_session() as spark:
-        from twinlake.spark import reorg as run
+def _purged(spark: Any, table: Table, where: str | None) -> dict[str, Any]:
+    from twinlake.spark import reorg as run
 
-        done = run(spark, table, where)
+    done = run(spark, table, where)
     return {
         "version": done.version,
         "files": len(done.removed),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from twinlake.cli.command import command, store_option
+from twinlake.cli.command import command, complete_path, store_option
 from twinlake.cli.error_text import error_lines
 from twinlake.cli.json_output import JsonOutput
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.table_reference import TableReference
 from twinlake.cli.view import Fields, View
@@ -30,7 +31,7 @@ __all__ = ["sync"]
 
 
 @command(table=False)
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=complete_path)
 @click.option(
     "--watch",
     is_flag=True,
@@ -70,13 +71,21 @@ def sync(
     fails, the others are still converted. Exit status: 0 if all are up to date, 1 if one failed.
     """
     references = [TableReference(path=path, options=dict(options)) for path in paths]
-    with spark_session(wanted=spark) as session:
-        if publish is not None:
-            _publish(references, publish, session)
+    records: list[dict[str, Any]] = []
+    failures: list[TwinlakeError] = []
+    with contextlib.ExitStack() as stack:
+        with progress_display(output) as progress:
+            session = stack.enter_context(spark_session(wanted=spark, progress=progress))
+            if publish is not None:
+                _publish(references, publish, session)
+            for number, reference in enumerate(() if watch else references, 1):
+                with progress.stage(f"converting {reference.path} ({number} of {len(paths)})"):
+                    records.append(_synced(reference, session, failures))
         if watch:
             _watch(references, interval, session, as_json=not _is_text(output))
             return
-        records = [_synced(reference, session) for reference in references]
+    for error in failures:
+        click.echo("\n".join(error_lines(error)), err=True)
     output.show(
         View(data={"tables": records}, blocks=[Fields(tuple(_line(one) for one in records))])
     )
@@ -99,11 +108,14 @@ def _publish(references: Sequence[TableReference], name: str, session: Any) -> N
     references[0].open().iceberg.publish(name, session)
 
 
-def _synced(reference: TableReference, session: Any) -> dict[str, Any]:
+def _synced(
+    reference: TableReference, session: Any, failures: list[TwinlakeError]
+) -> dict[str, Any]:
     try:
         table = reference.open()
         return _record(reference, table, table.iceberg.sync(session))
     except TwinlakeError as error:
+        failures.append(error)
         return _failed(reference, error)
 
 
@@ -120,7 +132,6 @@ def _record(reference: TableReference, table: Table, done: SyncResult) -> dict[s
 
 
 def _failed(reference: TableReference, error: TwinlakeError) -> dict[str, Any]:
-    click.echo("\n".join(error_lines(error)), err=True)
     return {"path": reference.path, "error": {**error.to_dict(), "type": type(error).__name__}}
 
 
@@ -157,7 +168,7 @@ def _poll(reference: TableReference, table: TableWatcher) -> dict[str, Any] | No
         newest = table.table
         return None if done is None or newest is None else _record(reference, newest, done)
     except TwinlakeError as error:
-        return {"path": reference.path, "error": {**error.to_dict(), "type": type(error).__name__}}
+        return _failed(reference, error)
     except Exception as error:
         what = f"Unexpected error: {error!r}"
         return {"path": reference.path, "error": {"code": str(Code.INTERNAL), "what": what}}

@@ -9,6 +9,7 @@ import click
 
 from twinlake.cli.command import command, yes_option
 from twinlake.cli.compat_view import plan_blocks
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.view import Paragraph, View
 from twinlake.compat.upgrade import moment_text
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from twinlake.cli.output import Output
+    from twinlake.cli.progress_display import ProgressDisplay
     from twinlake.cli.table_reference import TableReference
     from twinlake.compat import Plan
     from twinlake.table import Table
 
-__all__ = ["show_upgrade", "upgrade"]
+__all__ = ["run_upgrade", "show_upgrade", "upgrade"]
 
 _REFUSED: Final = 1
 _WAITING: Final = 3
@@ -83,24 +85,31 @@ def upgrade(
     status: 0 if the upgrade is complete or was only planned, 1 if the table cannot be upgraded, 3
     if the upgrade waits.
     """
-    table = reference.open()
-    show_upgrade(
-        output,
-        table,
-        partial(
+    with progress_display(output) as progress:
+        table = reference.open(progress.runtime)
+        run = partial(
             table.upgrade, target, mode=mode, in_place=in_place, profile=profile, give_up=give_up
-        ),
-        yes=yes,
-    )
+        )
+        plan = run_upgrade(progress, run, yes=yes)
+    show_upgrade(output, table, plan, yes=yes)
 
 
-def show_upgrade(output: Output, table: Table, run: Callable[..., Plan], *, yes: bool) -> None:
-    """Show the plan of an upgrade, or run it; exits with 1 if it is refused, 3 if it waits."""
-    plan = run(dry_run=True)
-    done = yes and not plan.refused
-    if done:
-        with spark_session(wanted=plan.files > 0) as spark:
-            plan = run(spark=spark)
+def run_upgrade(progress: ProgressDisplay, run: Callable[..., Plan], *, yes: bool) -> Plan:
+    """Plan an upgrade, and run it unless it is refused."""
+    with progress.stage("planning"):
+        plan = run(dry_run=True)
+    if not yes or plan.refused:
+        return plan
+    size = sum(step.cost.size for step in plan.steps)
+    with (
+        spark_session(wanted=plan.files > 0, progress=progress) as spark,
+        progress.stage("upgrading", size_in_bytes=size),
+    ):
+        return run(spark=spark)
+
+
+def show_upgrade(output: Output, table: Table, plan: Plan, *, yes: bool) -> None:
+    """Show an upgrade; exits with 1 if it is refused, with 3 if it waits."""
     output.show(
         View(
             data={"location": table.location, "dry_run": not yes, **plan.to_dict()},
@@ -109,7 +118,7 @@ def show_upgrade(output: Output, table: Table, run: Callable[..., Plan], *, yes:
     )
     if plan.refused:
         click.get_current_context().exit(_REFUSED)
-    if done and not plan.done:
+    if yes and not plan.done:
         click.get_current_context().exit(_WAITING)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinlake.cli.command import command, limit_option, shown_rows, yes_option
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.text import count_text, time_text
 from twinlake.cli.view import Fields, Grid, Paragraph, View
 
@@ -53,12 +54,13 @@ def vacuum(
     retention stay in the history, but their rows can no longer be read. The log,
     Iceberg metadata, hidden files and tables in sub-folders are never touched.
     """
-    found = reference.open().vacuum(
-        retention_hours,
-        dry_run=not yes,
-        mode="lite" if lite else "full",
-        enforce_retention=not no_retention_check,
-    )
+    with progress_display(output) as progress, progress.stage("finding files that are not needed"):
+        found = reference.open(progress.runtime).vacuum(
+            retention_hours,
+            dry_run=not yes,
+            mode="lite" if lite else "full",
+            enforce_retention=not no_retention_check,
+        )
     wanted = shown_rows(limit, is_terminal=output.is_terminal)
     shown = found.files[:wanted]
     note = "" if len(shown) == len(found.files) else f"{len(shown)} of {_files(found)}"

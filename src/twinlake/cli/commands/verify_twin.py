@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinlake.cli.command import PAIR, command, limit_option, shown_rows
+from twinlake.cli.progress_display import progress_display
 from twinlake.cli.spark_session import spark_session
 from twinlake.cli.text import count_text
 from twinlake.cli.view import Fields, Grid, Paragraph, View
@@ -60,9 +61,13 @@ def verify_twin(
     interpret each file, and with --rows the rows. Names the reader of each side. Writes nothing.
     Exit status: 0 if both sides agree, 1 if they do not.
     """
-    table = reference.open()
-    with spark_session(dict(settings), wanted=spark) as session:
-        report = verify(table, rows, session, properties=dict(properties))
+    with progress_display(output) as progress:
+        table = reference.open(progress.counting_runtime("reading"))
+        with (
+            spark_session(dict(settings), wanted=spark, progress=progress) as session,
+            progress.stage("comparing both sides"),
+        ):
+            report = verify(table, rows, session, properties=dict(properties))
     shown = shown_rows(limit, is_terminal=output.is_terminal)
     output.show(View(data=report.to_dict(), blocks=_blocks(report, shown)))
     if not report.agrees:

@@ -1,7 +1,7 @@
 """Values of properties that look like secrets are masked in every output.
 
 Properties are in metadata, in the operation parameters of commits (as JSON within JSON) and in
-differences, so all output passes through here. Only ``log --raw`` does not.
+differences, so all output passes through here. Only ``log --raw`` and the rows of tables do not.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MASK: Final = "********"
 _PROPERTY_CHANGE: Final = {"key", "before", "after"}
 
 
-class Verbatim(list[str]):
-    """Lines that are printed unmasked."""
+class Verbatim(list[Any]):
+    """Lines of the log or rows of a table, which are printed unmasked."""
 
 
 def redact_property(key: str, value: str | None) -> str | None:

@@ -52,7 +52,9 @@ def test_show_of_a_legacy_table_lists_no_features(empty: Path) -> None:
     assert found["features"] == ["appendOnly", "invariants"]
 
 
-@pytest.mark.parametrize("command", ["show", "history", "log", "diff", "files", "features"])
+@pytest.mark.parametrize(
+    "command", ["show", "schema", "stats", "history", "log", "diff", "files", "features"]
+)
 def test_no_command_prints_a_secret(orders: Path, command: str) -> None:
     extra = {"diff": ["4", "0"], "log": ["0"]}.get(command, [])
     for json_flag in ([], ["--json"]):
