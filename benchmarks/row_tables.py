@@ -38,7 +38,10 @@ def row_table(folder: Path, *, count: int, files: int, deleted: bool = False) ->
     if marker.exists():
         return str(path)
     shutil.rmtree(path, ignore_errors=True)
-    properties = {"delta.enableDeletionVectors": "true"} if deleted else {}
+    # With the usual ten, most of the time would go into checkpoints of a table that only grows.
+    properties = {"delta.checkpointInterval": "1000"}
+    if deleted:
+        properties["delta.enableDeletionVectors"] = "true"
     table = Table.create(path, COLUMNS, properties=properties, durable=False)
     each = count // files
     for number in range(files):

@@ -23,13 +23,21 @@ def _side(name: str, job: str, **spec: Any) -> Side:
     return Side(name=name, job=f"{_JOBS}:{job}", spec=spec)
 
 
-def _cpu(what: str, samples: Mapping[str, Any], peer: str, **bars: float) -> Row:
+def _cpu(
+    what: str,
+    samples: Mapping[str, Any],
+    peer: str,
+    *,
+    bar: float | None = None,
+    limit: float | None = None,
+) -> Row:
     return Row(
         what=f"{what}: CPU time",
         unit="s",
         ours=figure("twinlake", samples, attrgetter("cpu")),
         peer=figure(peer, samples, attrgetter("cpu")),
-        **bars,
+        bar=bar,
+        limit=limit,
     )
 
 

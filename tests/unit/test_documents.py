@@ -44,7 +44,6 @@ NOT_RUN = {
         "it needs an object store and a catalog of the reader's own",
         "it needs an object store",
     ],
-    "docs/how-to/look-at-rows.md": ["it needs Table.append", "it needs Table.append"],
     "docs/how-to/run-the-benchmarks.md": ["it takes 40 minutes", "it takes minutes"],
     "docs/how-to/verify-a-twin.md": ["it downloads a jar"],
     "docs/how-to/verify-commits.md": ["it takes minutes", "it takes minutes"],

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from twinlake.cli.redaction import Verbatim
 from twinlake.cli.text import truncate
 from twinlake.cli.view import EMPTY_CELL, Fields, Grid, Paragraph, ViewColumn
+from twinlake.protocol.properties import Verbatim
 
 if TYPE_CHECKING:
     from twinlake.cli.view import Block

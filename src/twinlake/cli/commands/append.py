@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,7 +36,7 @@ def append(output: Output, reference: TableReference, file: Path, kind: str | No
     does not fit is an error. Columns that the table does not have are refused, all at once; those
     that the file does not have become null, or their default. Partition columns must be there.
     """
-    table: Any = reference.open()
+    table = reference.open()
     rows = RowFile(file, kind or format_of(file), table.schema)
     reader = rows.reader()
     try:

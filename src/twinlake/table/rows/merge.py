@@ -130,24 +130,24 @@ class RowMerge:
 
     def _keys(self, data: ArrowData, metadata: Metadata) -> tuple[str, ...]:
         """The key columns as the table spells them."""
-        found, problems = [], []
+        found, problems, by_spark = [], [], []
         for name in self.on:
             field, given = metadata.schema.get(name), data.schema.get(name)
             if field is None or given is None:
                 where = "the table" if field is None else "the data"
                 problems.append(f"{name} is not a column of {where}")
             elif str(field.type) not in _KEY_TYPES:
-                problems.append(f"{name} is {field.type}, by which only Spark matches rows")
+                by_spark.append(f"{name} is {field.type}, by which only Spark matches rows")
             else:
                 found.append(field.name)
-        if problems:
+        if problems or by_spark:
             raise UserError(
-                Code.INVALID_ARGUMENT,
+                Code.INVALID_ARGUMENT if problems else Code.SPARK_REQUIRED,
                 "Rows cannot be matched by these columns.",
-                why=listed(problems),
+                why=listed([*problems, *by_spark]),
                 fix="Name columns of whole numbers, strings, binaries, dates or timestamps that "
                 "both have, or merge with `twinlake.spark.DeltaTable.merge`.",
-                fields={"problems": problems},
+                fields={"problems": [*problems, *by_spark]},
             )
         return tuple(found)
 

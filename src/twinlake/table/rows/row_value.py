@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.errors import Code, UserError
@@ -13,8 +14,6 @@ from twinlake.schema.predicates import parse_value
 from twinlake.table.rows.fitted_array import fit_array
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from twinlake.schema import ColumnPath, DataType, Struct
     from twinlake.schema.predicates import ValueExpression
 
@@ -33,7 +32,7 @@ class RowValue:
     def of(cls, text: str, schema: Struct, kind: DataType) -> RowValue:
         """The expression; refused if only Spark computes it."""
         found = parse_value(text, schema)
-        if found is None:
+        if found is None or not _is_stored_as(found.type, kind):
             raise UserError(
                 Code.SPARK_REQUIRED,
                 f"Only Spark can compute {text}.",
@@ -50,6 +49,15 @@ class RowValue:
         values = columns_at(rows, self.expression.columns)
         found = self.expression.evaluate(values, rows.num_rows)
         return fit_array(found, type_to_arrow(self.kind), (self.text,))
+
+
+def _is_stored_as(given: DataType, kind: DataType) -> bool:
+    """Whether values of a type can be those of a column; Spark casts more of them."""
+    try:
+        fit_array(pa.array([], type_to_arrow(given)), type_to_arrow(kind), ())
+    except UserError:
+        return False
+    return True
 
 
 def columns_at(rows: pa.RecordBatch, paths: frozenset[ColumnPath]) -> dict[Any, pa.Array]:

@@ -15,8 +15,6 @@ from twinlake import Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-needs_append = pytest.mark.skipif(not hasattr(Table, "append"), reason="Table.append is not there")
-
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
@@ -25,7 +23,6 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-@needs_append
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -45,7 +42,6 @@ def test_text(table: Path, tmp_path: Path, name: str, text: str) -> None:
     ]
 
 
-@needs_append
 def test_parquet(table: Path, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([1, 2, 3], pa.int32())}), tmp_path / "a.parquet")
     assert lines("append", table, tmp_path / "a.parquet") == [
@@ -54,7 +50,6 @@ def test_parquet(table: Path, tmp_path: Path) -> None:
     assert Table.open(table).count() == 3
 
 
-@needs_append
 def test_the_format_may_be_named(table: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("id\n7\n")
     assert document("append", table, tmp_path / "rows.txt", "--format", "csv")["num_rows"] == 1
@@ -82,7 +77,6 @@ def test_a_bad_file_changes_nothing(
     assert Table.open(table).version == 0
 
 
-@needs_append
 def test_a_bad_value_in_the_middle_changes_nothing(table: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\nx\n")
     result = run("append", table, tmp_path / "a.csv")
