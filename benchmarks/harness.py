@@ -114,7 +114,7 @@ TINY = Sizes(
     real_commits=3,
     model={"writers": 2, "max_write_ops": 4, "max_compaction_ops": 0},
     tlc_models=1,
-    rows=800,
+    rows=2_000,
     row_files=20,
     row_appends=2,
 )

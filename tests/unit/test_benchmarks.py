@@ -26,6 +26,12 @@ BARS = {
     "compat-rules": [],
     "footers": [],
     "import": [],
+    "rows-read": [1.05, 1.05],
+    "rows-vectors": [1.3],
+    "rows-lookup": [],
+    "rows-append": [1.0],
+    "rows-merge": [1.0],
+    "rows-stream": [],
     "iceberg-first": [],
     "iceberg-append": [1.5, 1.5],
     # On S3 where there is a server.

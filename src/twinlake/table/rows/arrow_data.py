@@ -69,7 +69,7 @@ def _no_rows(data: Any, why: str) -> UserError:
         Code.INVALID_ARGUMENT,
         f"A {kind.__module__}.{kind.__qualname__} cannot be written as rows.",
         why=why,
-        fix="Pass a pyarrow table, a pandas or polars frame, or anything with "
-        "`__arrow_c_stream__`; a Spark frame is written by `twinlake.spark.write(df, path)`.",
+        fix="Pass a pyarrow table, a pandas or polars frame, or another source of Arrow data; a "
+        "Spark frame is written by `twinlake.spark.write(df, path)`.",
         fields={"type": f"{kind.__module__}.{kind.__qualname__}"},
     )
