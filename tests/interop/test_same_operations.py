@@ -138,7 +138,7 @@ def test_operations_do_what_delta_spark_does(
     name: str, delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     start, steps = CASES[name]
-    engines = Engines(delta_spark, tmp_path, in_full=True)
+    engines = Engines(delta_spark, tmp_path, ("native", "arrow"), in_full=True)
     assert engines.run(start), engines.refused
     for step in steps:
         engines.run(step)

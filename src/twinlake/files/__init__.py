@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ROW_ID,
         ROW_INDEX,
         DataFileReader,
+        positions_array,
     )
     from twinlake.files.data_file_writer import WriteTask
     from twinlake.files.file_layout import (
@@ -58,6 +59,7 @@ __all__ = [
     "loses_char",
     "map_ahead",
     "must_materialise",
+    "positions_array",
     "read_ahead",
     "row_id_fields",
     "row_tracking_columns",
@@ -73,6 +75,7 @@ if not TYPE_CHECKING:  # all of them need pyarrow
                 "ROW_ID",
                 "ROW_INDEX",
                 "DataFileReader",
+                "positions_array",
             ),
             "twinlake.files.data_file_writer": ("WriteTask",),
             "twinlake.files.file_layout": (

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow.parquet as pq
+    from pyroaring import AbstractBitMap64 as Positions
 
     from twinlake.actions import AddFile
     from twinlake.protocol import Metadata
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
     from twinlake.storage import Store
 
-__all__ = ["ROW_COMMIT_VERSION", "ROW_ID", "ROW_INDEX", "DataFileReader"]
+__all__ = ["ROW_COMMIT_VERSION", "ROW_ID", "ROW_INDEX", "DataFileReader", "positions_array"]
 
 ROW_INDEX: Final = "__twinlake_row"
 ROW_ID: Final = "__twinlake_row_id"
@@ -160,8 +161,7 @@ class DataFileReader:
     def _hidden(self, add: AddFile) -> Any:
         if add.deletion_vector is None:
             return None
-        rows = read_dv(self.store, add.deletion_vector)
-        return np.fromiter(rows, np.int64, len(rows))
+        return positions_array(read_dv(self.store, add.deletion_vector))
 
     def _kept(self, arrays: list[pa.Array], hidden: Any, start: int, rows: int) -> pa.Array | None:
         """Which rows stay; None for all of them."""
@@ -172,6 +172,11 @@ class DataFileReader:
         values = {path: _at(named[path[0]], path[1:]) for path in self.where.columns()}
         matched = pc.fill_null(evaluate_on(self.where, values, rows), False)
         return matched if mask is None else pc.and_(matched, mask)
+
+
+def positions_array(rows: Positions) -> Any:
+    """Positions of a bitmap as a sorted array."""
+    return np.frombuffer(rows.to_array(), dtype=np.uint64).astype(np.int64)
 
 
 def _read(

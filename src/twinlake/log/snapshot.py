@@ -254,6 +254,20 @@ class Snapshot:
         wanted = raw if where is None else raw.filter(self._mask(where))
         return adds_from(with_json_stats(wanted))
 
+    def files_to_read(self, where: str | Expr | None = None) -> Iterator[AddFile]:
+        """The files that may hold rows matching ``where``, as actions without statistics.
+
+        Reading takes only the typed layout, of which a large table has far less in memory.
+        """
+        from twinlake.log.columns import adds_from
+        from twinlake.log.typed_files import TypedFiles
+
+        mask = None if where is None else self._mask(where)
+        len(self._view)  # its paths are checked
+        files = self.state.typed(TypedFiles(self.metadata)).adds.drop_columns(["stats_parsed"])
+        wanted = files if mask is None else files.filter(mask)
+        return adds_from(wanted.append_column("stats", pa.nulls(len(wanted), pa.string())))
+
     def _mask(self, where: str | Expr) -> Any:
         from twinlake.log.file_view import file_stats
         from twinlake.schema.predicates import parse_predicate, prune

@@ -31,6 +31,7 @@ from twinlake.files import (
     DataFileReader,
     WriteTask,
     map_ahead,
+    positions_array,
     row_id_fields,
     row_tracking_columns,
 )
@@ -122,7 +123,7 @@ class LocalRowChange:
         ids = row_tracking_columns(self.snapshot.metadata) if row_ids else None
         reader = self.reader(row_ids=ids, positions=True)
         for path, kept in rows.items():
-            wanted = np.fromiter(kept, np.int64, len(kept))
+            wanted = positions_array(kept)
             for batch in reader.readable_batches(adds[path]):
                 mask = np.isin(batch.column(ROW_INDEX).to_numpy(), wanted, assume_unique=True)
                 if mask.any():

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twinlake.errors import Code, UserError, listed
 from twinlake.files import (
@@ -112,7 +113,7 @@ class RowScan:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         reader = self._reader
-        files = self.snapshot.adds(self.where)
+        files = self.snapshot.files_to_read(self.where)
         for is_large, some in groupby(files, lambda add: add.size > _SMALL_FILE):
             if is_large:
                 for add in some:
@@ -135,15 +136,14 @@ class RowScan:
 
     def count(self) -> int:
         """How many rows there are; files are only opened where the log does not know."""
-        if self.where is None:
-            files = list(self.snapshot.adds())
-        elif is_partition_only(self.where, self.snapshot.metadata.partition_columns):
-            files = list(self.snapshot.adds(self.where))
-        else:
-            return self._count_rows(self.snapshot.adds(self.where))
-        known = [add.num_live_records for add in files]
-        unknown = (add for add, rows in zip(files, known, strict=True) if rows is None)
-        return sum(rows for rows in known if rows is not None) + self._count_rows(unknown)
+        snapshot, where = self.snapshot, self.where
+        exact = where is None or is_partition_only(where, snapshot.metadata.partition_columns)
+        files = snapshot.files(where)
+        hidden = pc.fill_null(pc.struct_field(files["deletion_vector"], "cardinality"), 0)
+        known = pc.subtract(files["num_records"], hidden)
+        if exact and not known.null_count:
+            return pc.sum(known).as_py() or 0
+        return self._count_rows(snapshot.files_to_read(where))
 
     def _count_rows(self, files: Iterator[AddFile]) -> int:
         reader = DataFileReader(
