@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from twinlake.table import Table
 
-__all__ = ["append", "write_file"]
+__all__ = ["add_of", "append", "write_file"]
 
 Row = dict[str, Any]
 
@@ -38,6 +38,17 @@ def append(table: Table, folder: Path, *files: Sequence[Row]) -> Table:
     """Write each list of rows as one Parquet file and commit them together."""
     adds = [write_file(table, folder, rows) for rows in files]
     return table.commit("WRITE", adds, parameters={"mode": "Append"})
+
+
+def add_of(folder: Path, name: str) -> AddFile:
+    """The action for a file that is there, without statistics."""
+    return AddFile(
+        path=name,
+        partition_values={},
+        size=(folder / name).stat().st_size,
+        modification_time=0,
+        data_change=True,
+    )
 
 
 def write_file(table: Table, folder: Path, rows: Sequence[Row]) -> AddFile:

@@ -20,7 +20,16 @@ from twinlake.files.row_group_filter import matching_row_groups
 from twinlake.files.unreadable import NeedsSpark, damaged_file, refusal
 from twinlake.log import read_dv
 from twinlake.protocol import partition_zone
-from twinlake.schema import ColumnMappingMode, Struct, StructField, partition_array, physical_name
+from twinlake.schema import (
+    VARIANT,
+    VARIANT_EXTENSION,
+    ColumnMappingMode,
+    Struct,
+    StructField,
+    partition_array,
+    physical_name,
+    to_arrow,
+)
 from twinlake.schema.predicates import evaluate_on
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ ROW_ID: Final = "__twinlake_row_id"
 ROW_COMMIT_VERSION: Final = "__twinlake_row_version"
 
 BATCH_ROWS: Final = 1 << 17
+_VARIANT: Final = {"ARROW:extension:name": VARIANT_EXTENSION, "ARROW:extension:metadata": ""}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +100,11 @@ class DataFileReader:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the batches."""
-        from twinlake.schema import to_arrow
-
-        fields = list(to_arrow(Struct(self._fields[: self._width])))
+        shown = self._fields[: self._width]
+        fields = [
+            field.with_metadata(_VARIANT) if one.type == VARIANT else field
+            for one, field in zip(shown, to_arrow(Struct(shown)), strict=True)
+        ]
         if self.row_ids is not None:
             fields += [pa.field(name, pa.int64()) for name in (ROW_ID, ROW_COMMIT_VERSION)]
         if self.positions:

@@ -84,12 +84,6 @@ def _are_actions(value: Any) -> bool:
     return not isinstance(value, Sequence) or all(isinstance(one, known) for one in value)
 
 
-def _is_schema(value: Any) -> bool:
-    from twinlake.schema import Struct
-
-    return isinstance(value, str | Struct)
-
-
 def _is_moment(value: Any) -> bool:
     return _is_text(value) or _is_whole(value) or isinstance(value, date)
 
@@ -102,7 +96,6 @@ _KINDS: Final[Mapping[str, tuple[_Test, str]]] = {
     "str | os.PathLike[str]": (_is_path, "a path or a URL, as text or as a path object"),
     "str | int | dt.datetime | dt.date": (_is_moment, "a text, a datetime or milliseconds"),
     "Literal['full', 'lite']": (_is_text, "text"),
-    "Struct | str": (_is_schema, "DDL text or a schema"),
     "Sequence[str]": (_are_texts, "a list of texts"),
     "str | Sequence[str]": (_are_columns, "a column or a list of columns"),
     "bool | Sequence[str]": (_are_some_columns, "true, false or a list of columns"),

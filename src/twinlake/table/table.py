@@ -16,6 +16,7 @@ from twinlake.table.operations import alter as alterations
 from twinlake.table.operations.context import OperationContext
 from twinlake.table.operations.create import create_table
 from twinlake.table.rows.writable_table import WritableTable
+from twinlake.table.schema_argument import table_schema
 from twinlake.table.stores import shared_store, table_exists
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from twinlake.commit import CommitResult, HookWarning
     from twinlake.compat import Plan
     from twinlake.log import Snapshot
-    from twinlake.schema import Struct
     from twinlake.table.diff import Diff
     from twinlake.table.iceberg_view import IcebergView
     from twinlake.table.importing.import_iceberg import ImportResult
@@ -88,7 +88,7 @@ class Table(WritableTable):
     def create(
         cls,
         path: str | os.PathLike[str],
-        schema: Struct | str,
+        schema: Any,
         partition_by: Sequence[str] = (),
         properties: Mapping[str, object] | None = None,
         *,
@@ -101,7 +101,7 @@ class Table(WritableTable):
         options: Mapping[str, Any] | None = None,
         runtime: Runtime | None = None,
     ) -> Table:
-        """Create a table from DDL text or a schema value."""
+        """Create a table from DDL text or a schema: twinlake's, Arrow's, PySpark's, a frame's."""
         store = shared_store(os.fspath(path), durable, options)
         runtime = runtime or Runtime()
         if if_not_exists and table_exists(store):
@@ -110,7 +110,7 @@ class Table(WritableTable):
         result = create_table(
             OperationContext(runtime=runtime, policy=policy),
             store,
-            schema,
+            table_schema(schema),
             partition_by=tuple(partition_by),
             cluster_by=tuple(cluster_by),
             properties=properties,

@@ -1,0 +1,178 @@
+"""Files that are not as our writer makes them: calendars, INT96, missing columns, other types."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.data_files import add_of
+from twinlake import Table, TwinlakeError, UnsupportedFeature
+from twinlake.errors import Code
+from twinlake.files.julian_calendar import rebase_days, rebase_micros
+from twinlake.schema import to_arrow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEGACY = {b"org.apache.spark.version": b"3.5.0", b"org.apache.spark.legacyDateTime": b""}
+
+
+def committed(table: Table, data: pa.Table, path: Path, **how: Any) -> Table:
+    """The table with a file that is written as it is given."""
+    # Without Arrow's own schema, as other writers do; notes of the footer come with it only.
+    stores = bool(data.schema.metadata)
+    pq.write_table(data, path / "part.parquet", store_schema=stores, **how)
+    return table.commit("WRITE", [add_of(path, "part.parquet")], parameters={"mode": "Append"})
+
+
+# Calendars
+
+
+@pytest.mark.parametrize(
+    ("julian", "gregorian"),
+    [
+        # The same date in both calendars, as days since 1970-01-01.
+        (-719164, dt.date(1, 1, 1)),
+        (-141428, dt.date(1582, 10, 4)),
+        (-141427, dt.date(1582, 10, 15)),
+        (-171597, dt.date(1500, 2, 28)),
+        # 1500-02-29 is in the Julian calendar alone; Spark takes the day after the 28th.
+        (-171596, dt.date(1500, 3, 1)),
+        (0, dt.date(1970, 1, 1)),
+    ],
+)
+def test_days_of_the_legacy_calendar(julian: int, gregorian: dt.date) -> None:
+    expected = (gregorian - dt.date(1970, 1, 1)).days
+    assert rebase_days(np.array([julian]))[0] == expected
+    day = 86_400_000_000
+    assert rebase_micros(np.array([julian * day + 5]))[0] == expected * day + 5
+
+
+def test_files_of_the_legacy_calendar_are_read_by_their_dates(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "d DATE, at TIMESTAMP, n TIMESTAMP_NTZ, l ARRAY<DATE>")
+    day = pa.array([-719164, None, 19000], pa.int32()).cast(pa.date32())
+    micros = pa.array([-719164 * 86_400_000_000, None, 5], pa.int64())
+    data = pa.table(
+        {
+            "d": day,
+            "at": micros.cast(pa.timestamp("us", "UTC")),
+            "n": micros.cast(pa.timestamp("us")),
+            "l": pa.ListArray.from_arrays([0, 1, 2, 3], day),
+        }
+    ).replace_schema_metadata(LEGACY)
+    t = committed(t, data, tmp_path)
+    first = t.to_arrow(columns=["d", "at", "l"]).slice(0, 1).to_pylist()[0]
+    assert first["d"] == dt.date(1, 1, 1)
+    assert first["at"] == dt.datetime(1, 1, 1, tzinfo=dt.UTC)
+    assert first["l"] == [dt.date(1, 1, 1)]
+    # Local times are never moved.
+    assert t.to_arrow()["n"].cast(pa.int64())[0].as_py() == -719164 * 86_400_000_000
+    assert t.to_arrow().num_rows == 3
+
+
+def test_legacy_timestamps_of_other_zones_take_spark_where_it_matters(tmp_path: Path) -> None:
+    zoned = {**LEGACY, b"org.apache.spark.timeZone": b"Europe/Berlin"}
+    t = Table.create(tmp_path, "at TIMESTAMP")
+    data = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))})
+    t = committed(t, data.replace_schema_metadata(zoned), tmp_path)
+    assert t.to_arrow().num_rows == 1
+    old = pa.table({"at": pa.array([-(10**17)], pa.timestamp("us", "UTC"))})
+    pq.write_table(old.replace_schema_metadata(zoned), tmp_path / "old.parquet")
+    t = t.commit("WRITE", [add_of(tmp_path, "old.parquet")], parameters={"mode": "Append"})
+    with pytest.raises(UnsupportedFeature, match="Europe/Berlin") as caught:
+        t.to_arrow()
+    assert caught.value.code is Code.SPARK_REQUIRED
+    assert "twinlake.spark.scan" in caught.value.fix
+
+
+@pytest.mark.parametrize("year", [1, 1700, 2024, 9999])
+def test_int96_timestamps_of_any_year(tmp_path: Path, year: int) -> None:
+    t = Table.create(tmp_path, "at TIMESTAMP")
+    moment = dt.datetime(year, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+    if 1678 < year < 2262:
+        data = pa.table({"at": pa.array([moment], pa.timestamp("us", "UTC"))})
+        t = committed(t, data, tmp_path, use_deprecated_int96_timestamps=True)
+        assert t.to_arrow()["at"].to_pylist() == [moment]
+    else:
+        data = pa.table({"at": pa.array([moment], pa.timestamp("us", "UTC"))})
+        assert committed(t, data, tmp_path).to_arrow()["at"].to_pylist() == [moment]
+
+
+# Columns
+
+
+def test_what_a_file_lacks_is_null_or_what_it_was_when_it_was_added(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT, s STRUCT<a: INT>")
+    data = pa.table({"id": pa.array([1, 2], pa.int32())})
+    t = committed(t, data, tmp_path).add_column("late STRING").add_column("s.b INT")
+    rows = t.to_arrow().to_pylist()
+    assert rows == [{"id": n, "s": None, "late": None} for n in (1, 2)]
+
+
+def test_types_of_other_writers(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "i BIGINT, s STRING, b BINARY, d DECIMAL(10,2), m MAP<STRING, INT>")
+    data = pa.table(
+        {
+            "M": pa.array([[("k", 1)]], pa.map_(pa.large_string(), pa.int16())),
+            "i": pa.array([1], pa.int8()),
+            "s": pa.array([b"text"], pa.binary()),
+            "b": pa.array([b"ab"], pa.binary(2)),
+            "d": pa.array([Decimal("1.5")], pa.decimal128(5, 1)),
+        }
+    )
+    row = committed(t, data, tmp_path).to_arrow()
+    assert row.schema.equals(to_arrow(t.schema))
+    assert row.to_pylist()[0]["m"] == [("k", 1)]
+    assert row.to_pylist()[0]["s"] == "text"
+
+
+def test_a_file_of_another_type_is_refused_and_never_guessed(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT")
+    t = committed(t, pa.table({"id": ["1"]}), tmp_path)
+    with pytest.raises(UnsupportedFeature, match="string where the table has int32"):
+        t.to_arrow()
+
+
+def test_char_values_are_padded_as_spark_pads_them(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "c CHAR(3), s STRUCT<c: CHAR(2)>, v VARCHAR(3)")
+    t = t.append({"c": ["a", None], "s": [{"c": "ü"}, None], "v": ["a", "b"]})
+    assert t.to_arrow().to_pylist() == [
+        {"c": "a  ", "s": {"c": "ü "}, "v": "a"},
+        {"c": None, "s": None, "v": "b"},
+    ]
+
+
+def test_row_groups_are_skipped_and_positions_stay_right(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id BIGINT", properties={"delta.enableDeletionVectors": "true"})
+    t = committed(t, pa.table({"id": list(range(100))}), tmp_path, row_group_size=10)
+    t = t.delete("id IN (15, 55)")
+    assert t.to_arrow(where="id > 50 AND id < 60")["id"].to_pylist() == [
+        51,
+        52,
+        53,
+        54,
+        56,
+        57,
+        58,
+        59,
+    ]
+    t = t.delete("id = 99")
+    assert t.count() == 97
+    assert t.count("id > 90") == 8
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet at all, whatever it is called"])
+def test_damage_is_an_error_of_ours(tmp_path: Path, damage: bytes) -> None:
+    t = committed(
+        Table.create(tmp_path, "id INT"), pa.table({"id": pa.array([1], pa.int32())}), tmp_path
+    )
+    (tmp_path / "part.parquet").write_bytes(damage)
+    with pytest.raises(TwinlakeError) as caught:
+        t.to_arrow()
+    assert "part.parquet" in str(caught.value)
