@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UncommittedFiles",
     "commit_change",
+    "is_committed",
     "table_target",
     "write_metrics",
 ]
@@ -73,6 +74,14 @@ def commit_change(
     result = transaction.add(*actions).commit(metrics=metrics)
     CACHE.offer(result.snapshot)
     return result
+
+
+def is_committed(table: TableView, txn: tuple[str, int] | None) -> bool:
+    """Whether the application that ``txn`` names wrote this before; then no file is written."""
+    if txn is None:
+        return False
+    known = table.snapshot.set_transactions.get(txn[0])
+    return known is not None and known.version >= txn[1]
 
 
 def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CHANGES = {**VECTORS, "delta.enableChangeDataFeed": "true"}
 MORE = {"id": [3, 9], "n": [30, 90]}
+NEW = {"id": [8, 9], "n": [80, 90]}
 START = {1: 0, 2: 0, 3: 0, 4: 0}
 
 Rows = dict[int, int]
@@ -187,3 +188,27 @@ def test_an_interrupt_after_the_commit_keeps_the_files(
     store.set_faults(())
     assert Table.open(table.location).version == table.version + 1
     assert rows_of(table) == after
+
+
+@pytest.mark.parametrize("name", ["append", "overwrite", "merge"])
+def test_what_an_application_wrote_before_writes_no_files(name: str) -> None:
+    table, _ = new_table({})
+    call: Any = getattr(table, name)
+    keys = {"on": "id"} if name == "merge" else {}
+    first = call(NEW, txn=("app", 1), **keys)
+    before = rows_of(table)
+    again = getattr(first, name)(NEW, txn=("app", 1), **keys)
+    assert again.version == first.version
+    assert rows_of(table) == before
+    assert not strays(table)
+
+
+def test_a_deletion_vector_whose_write_failed_is_deleted() -> None:
+    """The store kept it, and the reply was lost."""
+    table, store = new_table(VECTORS)
+    store.set_faults(lambda op, *_: Fault.after() if op == "put" else None)
+    with pytest.raises(StorageError):
+        table.delete("id = 3")
+    store.set_faults(())
+    assert not strays(table)
+    assert rows_of(table) == START
