@@ -63,7 +63,7 @@ class FaultProxy:
         self.upstream_port = upstream_port
         self.requests: list[tuple[str, str]] = []  # (method, path) of every request seen
         self._lock = threading.Lock()
-        self._armed: list[tuple[str, FaultKind]] = []
+        self._armed: list[tuple[str, str, FaultKind]] = []
         handler = type("Handler", (_Handler,), {"proxy": self})
         self._server = _QuietServer(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
@@ -88,10 +88,10 @@ class FaultProxy:
         self._server.hang_up()
         self._server.server_close()
 
-    def arm(self, kind: FaultKind, *, times: int = 1, method: str = "PUT") -> None:
-        """Let the next ``times`` requests of a method meet a fault."""
+    def arm(self, kind: FaultKind, *, times: int = 1, method: str = "PUT", path: str = "") -> None:
+        """Let the next ``times`` requests of a method meet a fault, if their path has a part."""
         with self._lock:
-            self._armed.extend([(method, kind)] * times)
+            self._armed.extend([(method, path, kind)] * times)
 
     @property
     def armed(self) -> int:
@@ -108,8 +108,8 @@ class FaultProxy:
         """The fault that this request meets, if any."""
         with self._lock:
             self.requests.append((method, path))
-            for index, (wanted, kind) in enumerate(self._armed):
-                if wanted == method:
+            for index, (wanted, part, kind) in enumerate(self._armed):
+                if wanted == method and part in path:
                     del self._armed[index]
                     return kind
         return None

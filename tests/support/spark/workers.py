@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ __all__ = [
     "notes_of",
     "rows_by_plain_reader",
     "see",
+    "strays",
 ]
 
 PARTS = 2
@@ -222,7 +223,7 @@ def see(path: Path) -> Seen:
         version=table.version,
         rows=rows_by_plain_reader(path, table),
         commits=tuple(reversed(table.history())),
-        strays=_strays(path, table),
+        strays=strays(path, table),
     )
 
 
@@ -259,7 +260,8 @@ def assert_both_engines_read(spark: SparkSession, table: Path, rows: dict[int, i
         assert sorted(tuple(row) for row in frame.select("id", "value").collect()) == wanted
 
 
-def _strays(path: Path, table: Any) -> dict[str, float]:
+def strays(path: Path, table: Any) -> dict[str, float]:
+    """Files beside the logs that no version ever named, with the time they were written."""
     from twinlake.actions import AddCDCFile, AddFile
     from twinlake.log import read_commit
     from twinlake.log.deletion_vectors import dv_path
@@ -273,7 +275,7 @@ def _strays(path: Path, table: Any) -> dict[str, float]:
                 named.add(dv_path(action.deletion_vector) or "")
     found: dict[str, float] = {}
     for folder, folders, files in os.walk(path):
-        folders[:] = [f for f in folders if f != "_delta_log"]
+        folders[:] = [f for f in folders if f not in ("_delta_log", "_iceberg")]
         for file in files:
             key = os.path.relpath(os.path.join(folder, file), path)  # noqa: PTH118
             if key not in named:
@@ -292,6 +294,7 @@ class _Work:
     task: Mapping[str, Any]
     journal: int
     path: str
+    deadline: float = field(default_factory=lambda: time.monotonic() + LIMIT)
 
     @property
     def name(self) -> str:
@@ -301,6 +304,10 @@ class _Work:
         """One line that outlives this process, and the machine."""
         os.write(self.journal, json.dumps({**fields, "at": time.time()}).encode() + b"\n")
         os.fsync(self.journal)
+
+    def is_over(self) -> bool:
+        """Whether it is told to stop, or forgotten."""
+        return Path(self.task["folder"], "stop").exists() or time.monotonic() > self.deadline
 
     def table(self) -> Any:
         from twinlake.spark import DeltaTable
@@ -388,30 +395,56 @@ def _until_killed(work: _Work) -> None:
 
 def _contend(work: _Work) -> None:
     """One kind of operation until told to stop; a loser starts again from the newest version."""
+    dice = random.Random(work.name)
+    kind = str(work.task["kind"])
+    for number in count():
+        while _lead(work) > _LEAD and not work.is_over():
+            time.sleep(0.02)
+        if not _try(work, kind, _ROLES[kind](work, number, dice), f"{work.name}-{number}", dice):
+            return
+
+
+def _beside(work: _Work) -> None:
+    """Write rows and delete some of them until told to stop, beside writers without Spark."""
+    dice = random.Random(work.name)
+    base = int(work.task["base"])
+    for number in count():
+        if work.is_over():
+            return
+        first = base + number * 20
+        op, what = "write", {"insert": [first, first + 20], "value": number}
+        if number % 3 == 2:
+            op, what = "delete", {"gone": [first - 30, first - 10], "only": number // 3 % PARTS}
+        # Writers without a JVM are quicker: against all of them a DELETE may never win.
+        _try(work, op, what, f"{work.name}-{number}", dice, attempts=3)
+
+
+def _try(
+    work: _Work,
+    op: str,
+    what: dict[str, Any],
+    stem: str,
+    dice: random.Random,
+    attempts: int | None = None,
+) -> bool:
+    """Whether it was committed, before it was told to stop and within the attempts."""
     from twinlake.errors import ConflictError
 
-    dice = random.Random(work.name)
-    role = _ROLES[str(work.task["kind"])]
-    stop = Path(work.task["folder"], "stop")
-    deadline = time.monotonic() + LIMIT
-    for number in count():
-        while _lead(work) > _LEAD and not stop.exists():
-            time.sleep(0.02)
-        what = role(work, number, dice)
-        for attempt in count():
-            if stop.exists() or time.monotonic() > deadline:
-                return
-            tag = f"{work.name}-{number}-{attempt}"
-            work.tag(tag)
-            work.note(begin=tag, op=work.task["kind"], what=what, version=work.version())
-            try:
-                getattr(work, work.task["kind"])(**what)
-            except ConflictError as error:
-                work.note(lost=tag, error=_told(error))
-                time.sleep(dice.uniform(0, 0.05 * (attempt + 1)))
-            else:
-                work.note(done=tag, version=work.version())
-                break
+    for attempt in count() if attempts is None else range(attempts):
+        if work.is_over():
+            return False
+        tag = f"{stem}-{attempt}"
+        work.tag(tag)
+        work.note(begin=tag, op=op, what=what, version=work.version())
+        try:
+            getattr(work, op)(**what)
+        except ConflictError as error:
+            work.note(lost=tag, error=_told(error))
+            time.sleep(dice.uniform(0, 0.05 * (attempt + 1)))
+        else:
+            work.note(done=tag, version=work.version())
+            return True
+    return False
 
 
 def _lead(work: _Work) -> int:
@@ -478,7 +511,7 @@ _ROLES: Mapping[str, Callable[[_Work, int, random.Random], dict[str, Any]]] = {
     "delete": _next_delete,
     "optimize": _next_optimize,
 }
-_PROGRAMS = {"until killed": _until_killed, "contend": _contend}
+_PROGRAMS = {"until killed": _until_killed, "contend": _contend, "beside": _beside}
 
 
 def _session(folder: Path, writer: str) -> SparkSession:

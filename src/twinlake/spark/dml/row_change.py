@@ -232,8 +232,9 @@ class RowChange:
             return {}
         name = self.table.runtime.ids.uuid()
         content, descriptors = write_dv_file([step.positions for step in steps], name)
-        self.snapshot.store.put(dv_key(name), content)
+        # First, because a write that fails may have kept the file.
         self.made.add_key(dv_key(name))
+        self.snapshot.store.put(dv_key(name), content)
         return {s.file.add.path: d for s, d in zip(steps, descriptors, strict=True)}
 
     def _write_changes(self, plan: RowPlan, given: DataFrame | None) -> tuple[AddCDCFile, ...]:

@@ -36,6 +36,7 @@ from twinlake.schema.predicates import (
 from twinlake.table.rows.arrow_data import ArrowData
 from twinlake.table.rows.fitted_array import fit_array
 from twinlake.table.rows.row_change import LocalRowChange
+from twinlake.table.rows.row_commit import is_committed
 from twinlake.table.rows.schema_evolution import evolve, refuse_duplicates
 from twinlake.table.rows.update import ChangedRows
 from twinlake.table.rows.write import new_rows
@@ -88,8 +89,10 @@ class RowMerge:
         return tuple(found)
 
     def run(self) -> CommitResult | None:
-        """Match, write and commit; None if nothing changes."""
+        """Match, write and commit; None if nothing changes, or ``txn`` says that it was done."""
         self._check_arguments()
+        if is_committed(self.table, self.txn):
+            return None
         before = self.table.metadata
         data = ArrowData.of(self.data)
         refuse_duplicates(data.schema)

@@ -106,7 +106,7 @@ class ArrowRewriter:
         made: list[tuple[AddFile, ...]] = []
         failed: TwinlakeError | None = None if job.fits_arrow() else _needs_spark()
         results = map_ahead(RewriteTask(job), bins if failed is None else ())
-        with UncommittedFiles(request.snapshot.store) as written:
+        with UncommittedFiles(request.snapshot.store, commits=False) as written:
             for result in results:
                 if result is None or isinstance(result, TwinlakeError):
                     failed = failed or result or _needs_spark()

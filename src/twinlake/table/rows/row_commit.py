@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UncommittedFiles",
     "commit_change",
+    "is_committed",
     "table_target",
     "write_metrics",
 ]
@@ -75,6 +76,14 @@ def commit_change(
     return result
 
 
+def is_committed(table: TableView, txn: tuple[str, int] | None) -> bool:
+    """Whether the application that ``txn`` names wrote this before; then no file is written."""
+    if txn is None:
+        return False
+    known = table.snapshot.set_transactions.get(txn[0])
+    return known is not None and known.version >= txn[1]
+
+
 def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation) -> None:
     """Rows and lost columns in one commit: its changes fit neither schema, as Delta sees it."""
     mode = after.column_mapping_mode
@@ -99,10 +108,15 @@ def _refuse_broken_feed(before: Metadata, after: Metadata, operation: Operation)
 
 
 class UncommittedFiles:
-    """Files that were written for a commit; if the commit fails, they are deleted again."""
+    """Files that were written for a commit; if the commit fails, they are deleted again.
 
-    def __init__(self, store: Store) -> None:
+    ``commits`` says whether the commit is made in the same block. Then an interrupt keeps the
+    files: it may come after the commit, while a checkpoint or Iceberg metadata is written.
+    """
+
+    def __init__(self, store: Store, *, commits: bool = True) -> None:
         self._store = store
+        self._commits = commits
         self._keys: list[str] = []
 
     def add(self, *files: AddFile) -> None:
@@ -117,12 +131,16 @@ class UncommittedFiles:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        # An unknown outcome may have been a commit: then the files belong to the table.
-        if error is None or isinstance(error, CommitUnknown) or not self._keys:
+        if error is None or not self._keys or (self._commits and _may_be_committed(error)):
             return
         # What cannot be deleted is VACUUM's; the error that brought us here is what matters.
         with contextlib.suppress(Exception):
             self._store.delete(self._keys)
+
+
+def _may_be_committed(error: BaseException) -> bool:
+    """Whether files may belong to the table: all other errors say that there was no commit."""
+    return isinstance(error, CommitUnknown) or not isinstance(error, Exception)
 
 
 def table_target(

@@ -22,7 +22,7 @@ from twinlake.table.rows.given_columns import (
 )
 from twinlake.table.rows.removed_files import all_files
 from twinlake.table.rows.row_change import LocalRowChange
-from twinlake.table.rows.row_commit import write_metrics
+from twinlake.table.rows.row_commit import is_committed, write_metrics
 from twinlake.table.rows.row_rules import RowRules
 from twinlake.table.rows.row_scan import exact_predicate
 from twinlake.table.rows.row_value import columns_at
@@ -73,10 +73,8 @@ class RowWrite:
 
     def run(self) -> CommitResult | None:
         """Write the files and commit them; None if ``txn`` says that it was done before."""
-        if self.txn is not None:
-            known = self.table.snapshot.set_transactions.get(self.txn[0])
-            if known is not None and known.version >= self.txn[1]:
-                return None
+        if is_committed(self.table, self.txn):
+            return None
         if self.mode == "Overwrite":
             TableRules.of(self.table.metadata).refuse_row_loss("WRITE")
         where = None if self.where is None else exact_predicate(self.where, self.table.snapshot)
