@@ -71,15 +71,15 @@ def test_what_is_written_without_spark_is_read_by_everybody(
     properties: dict[str, str],
     partitions: tuple[str, ...],
 ) -> None:
-    columns = "id BIGINT, s STRING, d DECIMAL(38,10), at TIMESTAMP, l ARRAY<STRUCT<x: INT>>, p DATE"
+    columns = "id BIGINT, s STRING, d DECIMAL(38,10), at TIMESTAMP, l ARRAY<INT>, p DATE"
     t = twin(tmp_path / "t", columns, *partitions, properties={**properties, SYNC: "commit"})
     t = t.append([_row(n) for n in range(12)])
-    t = t.append([{"id": 20, "p": dt.date(1500, 1, 1)}, {"id": 21}])
+    t = t.append([{"id": 20, "p": dt.date(1500, 1, 1)}, {"id": 21, "p": None}])
     t = t.delete("id IN (3, 20)")
     t = t.update({"s": "concat(s, '!')", "l": None}, where="id < 2 OR id = 21")
     t = t.merge([{**_row(5), "s": "merged"}, _row(40)], on="id")
     t = t.overwrite([_row(8)], where="id = 8")
-    t = t.append([{"id": 50, "late": 1.5}], merge_schema=True).optimize()
+    t = t.append([{"id": 50, "p": None, "late": 1.5}], merge_schema=True).optimize()
     assert same(delta_spark, tmp_path / "t", duck).version == t.version
     wanted = as_text(t.to_arrow().to_pylist())
     assert texts(by_delta(delta_spark, tmp_path / "t", t.version)) == wanted
@@ -100,7 +100,7 @@ def _row(number: int) -> dict[str, Any]:
         "s": None if number % 5 == 4 else f"n{number}",
         "d": Decimal(number) / 4,
         "at": dt.datetime(2024, 2, 29, tzinfo=dt.UTC) + dt.timedelta(microseconds=number),
-        "l": [{"x": number}, None],
+        "l": [number, None],
         "p": dt.date(2024, 5, 1 + number % 3),
     }
 

@@ -179,7 +179,7 @@ def refuse_missing_partitions(metadata: Metadata, given: Sequence[str]) -> None:
         raise UserError(
             Code.SCHEMA_INVALID,
             f"The data lacks partition columns of table {metadata.label}: {', '.join(missing)}.",
-            why=f"the data has {', '.join(given)}",
+            why=f"the data has {', '.join(dict.fromkeys(given))}",
             fix="Add the columns; they may hold nulls.",
             delta_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
             fields={"columns": missing},
