@@ -62,12 +62,19 @@ def _is_ordered(column: Any) -> bool:
 
 
 def _bounds(found: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, pa.Array, pa.Array]:
-    known = [stats is not None and stats.has_min_max for stats in found]
-    ends = [
-        pa.array(
-            [getattr(s, end) if ok else None for s, ok in zip(found, known, strict=True)], kind
-        )
-        for end in ("min", "max")
-    ]
     counts = [s.null_count if s is not None and s.has_null_count else None for s in found]
-    return ends[0], ends[1], pa.array(counts, pa.int64())
+    return (
+        pa.array([_bound(s, "min") for s in found], kind),
+        pa.array([_bound(s, "max") for s in found], kind),
+        pa.array(counts, pa.int64()),
+    )
+
+
+def _bound(stats: Any, end: str) -> Any:
+    if stats is None or not stats.has_min_max:
+        return None
+    try:
+        return getattr(stats, end)
+    except (OverflowError, ValueError):
+        # A date that Python does not have.
+        return None
