@@ -29,7 +29,7 @@ def table_schema(given: Any) -> Struct | str:
         Code.INVALID_ARGUMENT,
         f"A {type(given).__name__} is no schema of a table.",
         why="A schema is DDL text, or one of twinlake, pyarrow or PySpark, or that of a frame.",
-        fix='Pass text such as "id INT, name STRING", or a `pyarrow.Schema`.',
+        fix='Pass text such as "id INT, name STRING", or a schema of pyarrow.',
         fields={"type": type(given).__name__},
     )
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyroaring import BitMap64
 from pyspark.sql import functions as F
 
-from twinlake.actions import AddCDCFile
 from twinlake.commit import CommitOptions, Operation
 from twinlake.commit.plans import (
     ChangeType,
@@ -24,14 +23,12 @@ from twinlake.commit.plans import (
     RowPlan,
     TableRules,
     TouchedFile,
-    WriteDeletionVector,
     Written,
     positions,
     touched,
 )
 from twinlake.files import row_id_fields, row_tracking_columns
-from twinlake.log import dv_key, read_footer, write_dv_file
-from twinlake.schema import STRING, StructField
+from twinlake.log import read_footer
 from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.read.packed_positions import read_deletion_vectors
 from twinlake.spark.read.table_scan import (
@@ -46,7 +43,16 @@ from twinlake.spark.read.table_scan import (
 from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.spark_types import quoted
 from twinlake.storage import resolve
-from twinlake.table.rows import UncommittedFiles, commit_change, table_target
+from twinlake.table.rows import (
+    CHANGE_FIELDS,
+    CHANGE_FOLDER,
+    CHANGE_TYPE,
+    UncommittedFiles,
+    change_actions,
+    commit_change,
+    table_target,
+    write_vectors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,18 +61,16 @@ if TYPE_CHECKING:
     from pyroaring import AbstractBitMap64 as Positions
     from pyspark.sql import DataFrame, SparkSession
 
-    from twinlake.actions import Action, AddFile
+    from twinlake.actions import Action, AddCDCFile, AddFile
     from twinlake.commit import CommitResult, ReadSet
     from twinlake.commit.plans import Outcome
     from twinlake.files import FileTarget
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
+    from twinlake.schema import StructField
     from twinlake.table import Table
 
 __all__ = ["CHANGE_TYPE", "RowChange", "collect_positions", "positions_by_file"]
-
-CHANGE_TYPE: Final = "_change_type"
-_CHANGE_FOLDER: Final = "_change_data"
 
 
 def collect_positions(matched: DataFrame) -> dict[int, Positions]:
@@ -193,7 +197,7 @@ class RowChange:
         ``changed_holds_copied``; ``change_rows`` the rows of change files that are not found in
         the table: the table's columns and ``_change_type``.
         """
-        vectors = self._write_vectors(plan)
+        vectors = write_vectors(plan, self.table, self.made)
         copied = None if changed_holds_copied else self.copied(plan)
         parts = list(changed) if copied is None else [copied, *changed]
         files = self.write_rows(parts, row_ids=plan.materialise_row_ids)
@@ -226,17 +230,6 @@ class RowChange:
         self.made.add(*files)
         return files
 
-    def _write_vectors(self, plan: RowPlan) -> dict[str, Any]:
-        steps = [step for step in plan.steps if isinstance(step, WriteDeletionVector)]
-        if not steps:
-            return {}
-        name = self.table.runtime.ids.uuid()
-        content, descriptors = write_dv_file([step.positions for step in steps], name)
-        # First, because a write that fails may have kept the file.
-        self.made.add_key(dv_key(name))
-        self.snapshot.store.put(dv_key(name), content)
-        return {s.file.add.path: d for s, d in zip(steps, descriptors, strict=True)}
-
     def _write_changes(self, plan: RowPlan, given: DataFrame | None) -> tuple[AddCDCFile, ...]:
         if not plan.needs_change_files:
             return ()
@@ -252,15 +245,9 @@ class RowChange:
         """Change files of frames that have the table's columns and ``_change_type``."""
         names = [*(quoted(f.name) for f in self.after.schema), CHANGE_TYPE]
         whole = union([part.select(*names) for part in parts])
-        extra = (StructField(CHANGE_TYPE, STRING),)
-        files = write_files(whole, self.target(folder=_CHANGE_FOLDER, extra=extra))
+        files = write_files(whole, self.target(folder=CHANGE_FOLDER, extra=CHANGE_FIELDS))
         self.made.add(*files)
-        return tuple(
-            AddCDCFile(
-                path=f.path, partition_values=f.partition_values, size=f.size, data_change=False
-            )
-            for f in files
-        )
+        return change_actions(files)
 
     def projected(self, frame: DataFrame) -> DataFrame:
         """Rows of the version before with the columns of the version after: new ones are null."""

@@ -8,7 +8,6 @@ that a violation would vanish instead of being reported.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from twinlake.errors import Code, CorruptTable, UserError, how_to_restore
-from twinlake.protocol import keys
 from twinlake.runtime import OffendingRows
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     GENERATION_EXPRESSION_KEY,
-    INVARIANTS_KEY,
     STRING,
     Struct,
     StructField,
@@ -33,9 +30,16 @@ from twinlake.schema import (
 )
 from twinlake.spark.rows.row_errors import raise_for_row, row_text
 from twinlake.spark.spark_types import from_spark, quoted
+from twinlake.table.rows import (
+    check_constraints,
+    generated_rule,
+    invariants,
+    null_value,
+    text_too_long,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -73,9 +77,9 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     stored = as_stored(frame, metadata)
     # In Delta's order: a row that violates several rules gets the error of the first.
     rules = [
-        *_constraints(metadata),
+        *_conditions(metadata, check_constraints(metadata)),
         *_not_null(metadata, from_spark(stored.schema)),
-        *_invariants(metadata),
+        *_conditions(metadata, invariants(metadata)),
         *_generated(metadata, computed),
         *_lengths(metadata),
     ]
@@ -141,7 +145,7 @@ def _not_null(metadata: Metadata, has: Struct) -> Iterator[_Rule]:
             own = has.get(field.name) if has is not None else None
             known = sure and own is not None and not own.nullable
             if not field.nullable and not known:
-                yield _null_rule(here, first)
+                yield _Rule(holds=_at(here).isNotNull(), error=null_value(here), shows=first)
             if isinstance(field.type, Struct):
                 inner = own.type if own is not None and isinstance(own.type, Struct) else None
                 yield from inside(field.type, inner, here, known)
@@ -149,88 +153,22 @@ def _not_null(metadata: Metadata, has: Struct) -> Iterator[_Rule]:
     yield from inside(metadata.schema, has, (), True)
 
 
-def _null_rule(path: ColumnPath, shows: tuple[ColumnPath, ...]) -> _Rule:
-    shown = render_path(path)
-    return _Rule(
-        holds=_at(path).isNotNull(),
-        error=UserError(
-            Code.CONSTRAINT,
-            f"Column {shown} must not be null.",
-            why="the table declares it NOT NULL",
-            fix="Give it a value in every row, or make the column nullable with "
-            "`Table.alter_column(COLUMN, nullable=True)` or `twinlake alter PATH "
-            "--nullable COLUMN`.",
-            delta_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-            fields={"kind": "NOT NULL", "constraint": "NOT NULL", "expression": shown},
-        ),
-        shows=shows,
-    )
-
-
-def _invariants(metadata: Metadata) -> Iterator[_Rule]:
-    for path, field in walk_fields(metadata.schema):
-        text = field.metadata.get(INVARIANTS_KEY)
-        if text is None:
-            continue
-        try:
-            expression = json.loads(text)["expression"]["expression"]
-        except (TypeError, ValueError, KeyError) as error:
-            raise CorruptTable(
-                Code.SCHEMA_INVALID,
-                f"The invariant of column {render_path(path)} cannot be read.",
-                why=f"{INVARIANTS_KEY} is {text!r}",
-                fix=f"Run {how_to_restore()} with an earlier version.",
-                fields={"column": render_path(path)},
-            ) from error
-        name = f"invariant of {render_path(path)}"
-        yield _expression_rule(metadata, name, str(expression), "invariant", label=f"the {name}")
-
-
-def _constraints(metadata: Metadata) -> Iterator[_Rule]:
-    for key, text in sorted(metadata.configuration.items()):
-        if key.startswith(keys.CONSTRAINTS_PREFIX):
-            name = key.removeprefix(keys.CONSTRAINTS_PREFIX)
-            label = f"CHECK constraint {name}"
-            yield _expression_rule(metadata, name, text, "CHECK", label=label)
+def _conditions(metadata: Metadata, rules: Iterable[tuple[str, UserError]]) -> Iterator[_Rule]:
+    for text, error in rules:
+        yield _Rule(holds=F.expr(text), error=error, shows=_columns_of(text, metadata.schema))
 
 
 def _generated(metadata: Metadata, computed: Collection[str]) -> Iterator[_Rule]:
     for field in metadata.schema:
         text = field.metadata.get(GENERATION_EXPRESSION_KEY)
         if isinstance(text, str) and field.name not in computed:
-            expression = f"{quote_name(field.name)} <=> ({text})"
-            yield _expression_rule(
-                metadata,
-                "Generated Column",
-                expression,
-                "generated column",
-                label=f"the rule of generated column {quote_name(field.name)}",
+            error = generated_rule(field.name, text)
+            yield _Rule(
                 # Put together from parts: the text may end in a comment.
                 holds=_at((field.name,)).eqNullSafe(F.expr(text)),
+                error=error,
+                shows=_columns_of(str(error.fields["expression"]), metadata.schema),
             )
-
-
-def _expression_rule(
-    metadata: Metadata,
-    name: str,
-    expression: str,
-    kind: str,
-    *,
-    label: str,
-    holds: Column | None = None,
-) -> _Rule:
-    return _Rule(
-        holds=F.expr(expression) if holds is None else holds,
-        error=UserError(
-            Code.CONSTRAINT,
-            f"A row violates {label}: {expression}.",
-            why="the expression has to be true, and it is false or null",
-            fix="Correct such rows or leave them out.",
-            delta_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-            fields={"kind": kind, "constraint": name, "expression": expression},
-        ),
-        shows=_columns_of(expression, metadata.schema),
-    )
 
 
 def _lengths(metadata: Metadata) -> Iterator[_Rule]:
@@ -242,16 +180,7 @@ def _lengths(metadata: Metadata) -> Iterator[_Rule]:
         holds = _short_enough(_at(path), sized_type(field, spelled))
         if holds is None:
             continue
-        shown = render_path(path)
-        error = UserError(
-            Code.CONSTRAINT,
-            f"A value of column {shown} is longer than {spelled} allows.",
-            why="trailing spaces count",
-            fix="Shorten the values, or make the column a STRING.",
-            delta_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-            fields={"kind": "length", "constraint": spelled, "expression": shown},
-        )
-        yield _Rule(holds=holds, error=error, shows=(path[:1],))
+        yield _Rule(holds=holds, error=text_too_long(path, spelled), shows=(path[:1],))
 
 
 def sized_type(field: StructField, spelled: str) -> T.DataType:

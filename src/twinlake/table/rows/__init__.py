@@ -24,10 +24,22 @@ if TYPE_CHECKING:
     )
     from twinlake.table.rows.removed_files import RemovedFiles, all_files, same_partitions
     from twinlake.table.rows.row_commit import (
+        CHANGE_FIELDS,
+        CHANGE_FOLDER,
+        CHANGE_TYPE,
         UncommittedFiles,
+        change_actions,
         commit_change,
         table_target,
         write_metrics,
+        write_vectors,
+    )
+    from twinlake.table.rows.rule_errors import (
+        check_constraints,
+        generated_rule,
+        invariants,
+        null_value,
+        text_too_long,
     )
     from twinlake.table.rows.schema_evolution import (
         evolve,
@@ -40,17 +52,25 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CHANGE_FIELDS",
+    "CHANGE_FOLDER",
+    "CHANGE_TYPE",
     "RemovedFiles",
     "UncommittedFiles",
     "all_files",
+    "change_actions",
+    "check_constraints",
     "columns_with_values",
     "commit_change",
     "computed_columns",
     "evolve",
     "files_by_partition",
     "first_schema",
+    "generated_rule",
     "identity_fields",
     "identity_paths",
+    "invariants",
+    "null_value",
     "read_field_metadata",
     "refuse_duplicates",
     "refuse_explicit",
@@ -62,7 +82,9 @@ __all__ = [
     "refuse_update",
     "same_partitions",
     "table_target",
+    "text_too_long",
     "write_metrics",
+    "write_vectors",
 ]
 
 if not TYPE_CHECKING:  # most uses of a table change no rows
@@ -86,10 +108,22 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "same_partitions",
             ),
             "twinlake.table.rows.row_commit": (
+                "CHANGE_FIELDS",
+                "CHANGE_FOLDER",
+                "CHANGE_TYPE",
+                "change_actions",
+                "write_vectors",
                 "UncommittedFiles",
                 "commit_change",
                 "table_target",
                 "write_metrics",
+            ),
+            "twinlake.table.rows.rule_errors": (
+                "check_constraints",
+                "generated_rule",
+                "invariants",
+                "null_value",
+                "text_too_long",
             ),
             "twinlake.table.rows.schema_evolution": (
                 "evolve",

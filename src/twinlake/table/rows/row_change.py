@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 
-from twinlake.actions import AddCDCFile
 from twinlake.commit import CommitOptions, ReadSet
 from twinlake.commit.plans import (
     ChangeType,
     RewriteFile,
     TableRules,
-    WriteDeletionVector,
     Written,
     touched,
 )
@@ -35,17 +33,25 @@ from twinlake.files import (
     row_id_fields,
     row_tracking_columns,
 )
-from twinlake.log import dv_key, read_dv, read_footer, write_dv_file
-from twinlake.schema import STRING, StructField, to_arrow
+from twinlake.log import read_dv, read_footer
+from twinlake.schema import to_arrow
 from twinlake.storage import resolve
-from twinlake.table.rows.row_commit import UncommittedFiles, commit_change, table_target
+from twinlake.table.rows.row_commit import (
+    CHANGE_FIELDS,
+    CHANGE_FOLDER,
+    UncommittedFiles,
+    change_actions,
+    commit_change,
+    table_target,
+    write_vectors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyroaring import AbstractBitMap64 as Positions
 
-    from twinlake.actions import AddFile
+    from twinlake.actions import AddCDCFile, AddFile
     from twinlake.commit import CommitResult, Operation
     from twinlake.commit.plans import Outcome, RowPlan, TouchedFile
     from twinlake.log import Snapshot
@@ -54,9 +60,6 @@ if TYPE_CHECKING:
     from twinlake.table.view import TableView
 
 __all__ = ["LocalRowChange"]
-
-_CHANGE_TYPE: Final = "_change_type"
-_CHANGE_FOLDER: Final = "_change_data"
 
 
 @dataclass(slots=True)
@@ -179,7 +182,7 @@ class LocalRowChange:
             for batch in inserted:
                 yield self._with_ids(batch, None, keep_ids, is_changed=True)
 
-        vectors = self._write_vectors(plan)
+        vectors = write_vectors(plan, self.table, self.made)
         files = self.write_files(rows(), row_ids=keep_ids) if plan.output_rows else ()
         changes = self._write_changes(plan, adds, posts, inserted)
         return Written(files=files, vectors=vectors, changes=changes)
@@ -203,17 +206,6 @@ class LocalRowChange:
             rows.column(f.name) if f.name in there else pa.nulls(rows.num_rows, f.type)
             for f in to_arrow(self.metadata.schema)
         ]
-
-    def _write_vectors(self, plan: RowPlan) -> dict[str, Any]:
-        steps = [step for step in plan.steps if isinstance(step, WriteDeletionVector)]
-        if not steps:
-            return {}
-        name = self.table.runtime.ids.uuid()
-        content, descriptors = write_dv_file([step.positions for step in steps], name)
-        # First, because a write that fails may have kept the file.
-        self.made.add_key(dv_key(name))
-        self.snapshot.store.put(dv_key(name), content)
-        return {s.file.add.path: d for s, d in zip(steps, descriptors, strict=True)}
 
     def _write_changes(
         self,
@@ -243,14 +235,8 @@ class LocalRowChange:
 
     def change_files(self, parts: Sequence[pa.RecordBatch]) -> tuple[AddCDCFile, ...]:
         """Change files of batches with the table's columns and the type of change behind them."""
-        extra = (StructField(_CHANGE_TYPE, STRING),)
-        files = self._written(parts, folder=_CHANGE_FOLDER, extra=extra)
-        return tuple(
-            AddCDCFile(
-                path=f.path, partition_values=f.partition_values, size=f.size, data_change=False
-            )
-            for f in files
-        )
+        files = self._written(parts, folder=CHANGE_FOLDER, extra=CHANGE_FIELDS)
+        return change_actions(files)
 
     # Committing
 

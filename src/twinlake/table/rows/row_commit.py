@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from twinlake.actions import AddCDCFile
 from twinlake.commit import CommitOptions, Transaction
+from twinlake.commit.plans import WriteDeletionVector
 from twinlake.errors import Code, CommitUnknown, UserError, how_to_set
 from twinlake.files import FileTarget, clustering_columns
-from twinlake.log import CACHE
+from twinlake.log import CACHE, dv_key, write_dv_file
 from twinlake.protocol import keys
-from twinlake.schema import physical_path, render_path, walk_fields
+from twinlake.schema import STRING, StructField, physical_path, render_path, walk_fields
 from twinlake.storage import decode_path
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.rows.given_columns import identity_paths
@@ -21,17 +23,22 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, AddFile
     from twinlake.commit import CommitResult, Operation, ReadSet
+    from twinlake.commit.plans import RowPlan
     from twinlake.protocol import Metadata
-    from twinlake.schema import StructField
     from twinlake.storage import Store
     from twinlake.table.view import TableView
 
 __all__ = [
+    "CHANGE_FIELDS",
+    "CHANGE_FOLDER",
+    "CHANGE_TYPE",
     "UncommittedFiles",
+    "change_actions",
     "commit_change",
     "is_committed",
     "table_target",
     "write_metrics",
+    "write_vectors",
 ]
 
 
@@ -173,3 +180,31 @@ def write_metrics(files: Sequence[AddFile]) -> dict[str, str]:
     if all(count is not None for count in rows):
         found["numOutputRows"] = str(sum(count or 0 for count in rows))
     return found
+
+
+# What every engine writes for a plan beside data files.
+
+CHANGE_TYPE: Final = "_change_type"
+CHANGE_FOLDER: Final = "_change_data"
+CHANGE_FIELDS: Final = (StructField(CHANGE_TYPE, STRING),)
+
+
+def write_vectors(plan: RowPlan, table: TableView, made: UncommittedFiles) -> dict[str, Any]:
+    """The deletion vectors that a plan asks for, in one file; by path of the data file."""
+    steps = [step for step in plan.steps if isinstance(step, WriteDeletionVector)]
+    if not steps:
+        return {}
+    name = table.runtime.ids.uuid()
+    content, descriptors = write_dv_file([step.positions for step in steps], name)
+    # First, because a write that fails may have kept the file.
+    made.add_key(dv_key(name))
+    table.snapshot.store.put(dv_key(name), content)
+    return {s.file.add.path: d for s, d in zip(steps, descriptors, strict=True)}
+
+
+def change_actions(files: Iterable[AddFile]) -> tuple[AddCDCFile, ...]:
+    """New files of ``_change_data`` as the actions that name them."""
+    return tuple(
+        AddCDCFile(path=f.path, partition_values=f.partition_values, size=f.size, data_change=False)
+        for f in files
+    )

@@ -6,7 +6,6 @@ VARCHAR. A rule whose expression only Spark evaluates refuses the write before a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,27 +13,30 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinlake.errors import Code, CorruptTable, UserError, how_to_restore
-from twinlake.protocol import keys
+from twinlake.errors import Code, UserError
 from twinlake.schema import (
     CHAR_VARCHAR_KEY,
     GENERATION_EXPRESSION_KEY,
-    INVARIANTS_KEY,
     STRING,
     Struct,
-    quote_name,
-    render_path,
     string_lengths,
-    walk_fields,
 )
 from twinlake.schema.predicates import evaluate_on, is_exact, parse_predicate
 from twinlake.table.rows.row_value import RowValue, columns_at
+from twinlake.table.rows.rule_errors import (
+    check_constraints,
+    generated_rule,
+    invariants,
+    null_value,
+    text_too_long,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
+    from twinlake.schema.predicates import Expr
 
 __all__ = ["RowRules"]
 
@@ -66,9 +68,9 @@ class RowRules:
         texts = (f.name for f in metadata.schema if f.name in partitions and f.type == STRING)
         # In Delta's order: a row that violates several rules gets the error of the first.
         rules = (
-            *_constraints(metadata),
+            *_conditions(metadata, check_constraints(metadata)),
             *_not_null(metadata.schema, ()),
-            *_invariants(metadata),
+            *_conditions(metadata, invariants(metadata)),
             *_generated(metadata, computed),
             *_lengths(metadata),
         )
@@ -106,18 +108,7 @@ def _not_null(schema: Struct, path: ColumnPath) -> Iterator[_Rule]:
     for field in schema:
         here = (*path, field.name)
         if not field.nullable:
-            shown = render_path(here)
-            error = UserError(
-                Code.CONSTRAINT,
-                f"Column {shown} must not be null.",
-                why="the table declares it NOT NULL",
-                fix="Give it a value in every row, or make the column nullable with "
-                "`Table.alter_column(COLUMN, nullable=True)` or `twinlake alter PATH "
-                "--nullable COLUMN`.",
-                delta_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-                fields={"kind": "NOT NULL", "constraint": "NOT NULL", "expression": shown},
-            )
-            yield _Rule(_is_valid(here), error)
+            yield _Rule(_is_valid(here), null_value(here))
         if isinstance(field.type, Struct):
             yield from _not_null(field.type, here)
 
@@ -126,59 +117,23 @@ def _is_valid(path: ColumnPath) -> Holds:
     return lambda rows: pc.is_valid(columns_at(rows, frozenset((path,)))[path])
 
 
-def _constraints(metadata: Metadata) -> Iterator[_Rule]:
-    for key, text in sorted(metadata.configuration.items()):
-        if key.startswith(keys.CONSTRAINTS_PREFIX):
-            name = key.removeprefix(keys.CONSTRAINTS_PREFIX)
-            yield _condition(metadata, text, name, "CHECK", f"CHECK constraint {name}")
+def _conditions(metadata: Metadata, rules: Iterable[tuple[str, UserError]]) -> Iterator[_Rule]:
+    for text, error in rules:
+        expr = parse_predicate(text, metadata.schema)
+        if not is_exact(expr):
+            raise UserError(
+                Code.SPARK_REQUIRED,
+                f"Only Spark can check {error.fields['constraint']}: {text}.",
+                why="The expression uses a function or a form that is not evaluated without Spark.",
+                fix='Run `twinlake.spark.write(df, path, mode="append")`.',
+                fields=dict(error.fields),
+            )
+        yield _Rule(_is_true(expr), error)
 
 
-def _invariants(metadata: Metadata) -> Iterator[_Rule]:
-    for path, field in walk_fields(metadata.schema):
-        text = field.metadata.get(INVARIANTS_KEY)
-        if text is None:
-            continue
-        shown = render_path(path)
-        try:
-            expression = str(json.loads(str(text))["expression"]["expression"])
-        except (TypeError, ValueError, KeyError) as error:
-            raise CorruptTable(
-                Code.SCHEMA_INVALID,
-                f"The invariant of column {shown} cannot be read.",
-                why=f"{INVARIANTS_KEY} is {text!r}",
-                fix=f"Run {how_to_restore()} with an earlier version.",
-                fields={"column": shown},
-            ) from error
-        name = f"invariant of {shown}"
-        yield _condition(metadata, expression, name, "invariant", f"the {name}")
-
-
-def _condition(metadata: Metadata, text: str, name: str, kind: str, label: str) -> _Rule:
-    expr = parse_predicate(text, metadata.schema)
-    if not is_exact(expr):
-        raise UserError(
-            Code.SPARK_REQUIRED,
-            f"Only Spark can check {label}: {text}.",
-            why="The expression uses a function or a form that is not evaluated without Spark.",
-            fix='Run `twinlake.spark.write(df, path, mode="append")`.',
-            fields={"kind": kind, "constraint": name, "expression": text},
-        )
+def _is_true(expr: Expr) -> Holds:
     paths = expr.columns()
-    return _Rule(
-        lambda rows: evaluate_on(expr, columns_at(rows, paths), rows.num_rows),
-        _violated(text, name, kind, label),
-    )
-
-
-def _violated(text: str, name: str, kind: str, label: str) -> UserError:
-    return UserError(
-        Code.CONSTRAINT,
-        f"A row violates {label}: {text}.",
-        why="the expression has to be true, and it is false or null",
-        fix="Correct such rows or leave them out.",
-        delta_class="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-        fields={"kind": kind, "constraint": name, "expression": text},
-    )
+    return lambda rows: evaluate_on(expr, columns_at(rows, paths), rows.num_rows)
 
 
 def _generated(metadata: Metadata, computed: Collection[str]) -> Iterator[_Rule]:
@@ -187,10 +142,7 @@ def _generated(metadata: Metadata, computed: Collection[str]) -> Iterator[_Rule]
         if not isinstance(text, str) or field.name in computed:
             continue
         value = RowValue.of(text, metadata.schema, field.type)
-        expression = f"{quote_name(field.name)} <=> ({text})"
-        label = f"the rule of generated column {quote_name(field.name)}"
-        error = _violated(expression, "Generated Column", "generated column", label)
-        yield _Rule(_equals(field.name, value), error)
+        yield _Rule(_equals(field.name, value), generated_rule(field.name, text))
 
 
 def _equals(name: str, value: RowValue) -> Holds:
@@ -208,15 +160,7 @@ def _lengths(metadata: Metadata) -> Iterator[_Rule]:
         if not isinstance(spelled, str):
             continue
         for path, length in string_lengths(field).items():
-            shown = render_path((field.name, *path))
-            error = UserError(
-                Code.CONSTRAINT,
-                f"A value of column {shown} is longer than {spelled} allows.",
-                why="trailing spaces count",
-                fix="Shorten the values, or make the column a STRING.",
-                delta_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-                fields={"kind": "length", "constraint": spelled, "expression": shown},
-            )
+            error = text_too_long((field.name, *path), spelled)
             yield _Rule(_short_enough(field.name, path, length), error)
 
 
