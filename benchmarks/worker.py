@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import os
 import resource
 import sys
 import time
@@ -85,5 +84,3 @@ def peak_mb() -> float:
 
 if __name__ == "__main__":
     print(json.dumps(main(sys.argv[1], json.loads(sys.argv[2]))), flush=True)
-    # Threads of a peer's runtime may still be there, and now and then abort a process that ends.
-    os._exit(0)
