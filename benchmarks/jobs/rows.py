@@ -50,6 +50,8 @@ class ReadOurs(_Read):
         from twinlake import Table
 
         self.table = Table.open(self.path)
+        # As delta-rs does when it opens a table.
+        self.table.files()
 
     def run(self) -> Any:
         return self.table.to_arrow(where=self.where)

@@ -26,6 +26,7 @@ from twinlake.schema import (
     ColumnMappingMode,
     Struct,
     StructField,
+    char_length,
     partition_array,
     physical_name,
     to_arrow,
@@ -157,6 +158,9 @@ class DataFileReader:
             key = one.name if mode is ColumnMappingMode.NONE else physical_name(one)
             text = pa.array([add.partition_values.get(key)], pa.string())
             value = partition_array(text, one.type, zone=zone)
+            length = char_length(one) if self.pads_chars else None
+            if length is not None:
+                value = pc.utf8_rpad(value, width=length, padding=" ")
             found.append(value[0])
         return found
 

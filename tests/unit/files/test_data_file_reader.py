@@ -148,6 +148,12 @@ def test_char_values_are_padded_as_spark_pads_them(tmp_path: Path) -> None:
     ]
 
 
+def test_char_partitions_are_padded_too(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT, c CHAR(3)", partition_by=["c"])
+    t = t.append({"id": [1, 2], "c": ["a", None]})
+    assert sorted(map(str, t.to_arrow()["c"].to_pylist())) == ["None", "a  "]
+
+
 def test_row_groups_are_skipped_and_positions_stay_right(tmp_path: Path) -> None:
     t = Table.create(tmp_path, "id BIGINT", properties={"delta.enableDeletionVectors": "true"})
     t = committed(t, pa.table({"id": list(range(100))}), tmp_path, row_group_size=10)
