@@ -81,7 +81,8 @@ $(AZURE)/.stamp:
 	@command -v npm >/dev/null || \
 		{ echo "the Azure server is a package of npm: install Node and npm and run make azure again"; exit 1; }
 	@rm -rf $(AZURE)
-	npm install --prefix $(AZURE) --no-save --no-audit --no-fund --ignore-scripts --loglevel=error azurite@3.35.0
+	npm install --prefix $(AZURE) --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+		--fetch-retries=2 --fetch-retry-maxtimeout=10000 --fetch-timeout=60000 azurite@3.35.0
 	@touch $@
 
 connect: $(CONNECT)/.stamp ## what the test of Spark Connect needs, once (kept out of .venv)
