@@ -32,8 +32,8 @@ from twinlake.spark.rows.row_errors import raise_for_row, row_text
 from twinlake.spark.spark_types import from_spark, quoted
 from twinlake.table.rows import (
     check_constraints,
+    column_invariants,
     generated_rule,
-    invariants,
     null_value,
     text_too_long,
 )
@@ -79,7 +79,7 @@ def enforce(frame: DataFrame, metadata: Metadata, *, computed: Collection[str] =
     rules = [
         *_conditions(metadata, check_constraints(metadata)),
         *_not_null(metadata, from_spark(stored.schema)),
-        *_conditions(metadata, invariants(metadata)),
+        *_conditions(metadata, column_invariants(metadata)),
         *_generated(metadata, computed),
         *_lengths(metadata),
     ]

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     )
     from twinlake.table.rows.rule_errors import (
         check_constraints,
+        column_invariants,
         generated_rule,
-        invariants,
         null_value,
         text_too_long,
     )
@@ -60,6 +60,7 @@ __all__ = [
     "all_files",
     "change_actions",
     "check_constraints",
+    "column_invariants",
     "columns_with_values",
     "commit_change",
     "computed_columns",
@@ -69,7 +70,6 @@ __all__ = [
     "generated_rule",
     "identity_fields",
     "identity_paths",
-    "invariants",
     "null_value",
     "read_field_metadata",
     "refuse_duplicates",
@@ -121,7 +121,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
             "twinlake.table.rows.rule_errors": (
                 "check_constraints",
                 "generated_rule",
-                "invariants",
+                "column_invariants",
                 "null_value",
                 "text_too_long",
             ),

@@ -25,8 +25,8 @@ from twinlake.schema.predicates import evaluate_on, is_exact, parse_predicate
 from twinlake.table.rows.row_value import RowValue, columns_at
 from twinlake.table.rows.rule_errors import (
     check_constraints,
+    column_invariants,
     generated_rule,
-    invariants,
     null_value,
     text_too_long,
 )
@@ -70,7 +70,7 @@ class RowRules:
         rules = (
             *_conditions(metadata, check_constraints(metadata)),
             *_not_null(metadata.schema, ()),
-            *_conditions(metadata, invariants(metadata)),
+            *_conditions(metadata, column_invariants(metadata)),
             *_generated(metadata, computed),
             *_lengths(metadata),
         )

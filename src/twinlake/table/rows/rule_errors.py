@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "broken_rule",
     "check_constraints",
+    "column_invariants",
     "generated_rule",
-    "invariants",
     "null_value",
     "text_too_long",
 ]
@@ -36,7 +36,7 @@ def check_constraints(metadata: Metadata) -> Iterator[tuple[str, UserError]]:
             yield text, broken_rule(text, name, "CHECK", f"CHECK constraint {name}")
 
 
-def invariants(metadata: Metadata) -> Iterator[tuple[str, UserError]]:
+def column_invariants(metadata: Metadata) -> Iterator[tuple[str, UserError]]:
     """The same of the invariants that old tables have in the metadata of columns."""
     for path, field in walk_fields(metadata.schema):
         stored = field.metadata.get(INVARIANTS_KEY)
