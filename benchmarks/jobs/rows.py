@@ -26,6 +26,7 @@ class _Read:
         self.path: str = spec["path"]
         self.where: str | None = spec.get("where")
         self.deleted: float = spec.get("deleted", 0.0)
+        self.sums: bool = spec.get("sums", True)
 
     def check(self, result: Any) -> Outcome:
         """Both sides have the same rows."""
@@ -36,7 +37,7 @@ class _Read:
             "rows": round(result.num_rows / (1 - self.deleted)),
             "columns": result.num_columns,
         }
-        if not self.deleted:
+        if self.sums:
             facts["sum"] = pc.sum(result["id"]).as_py()
         return Outcome(facts=facts)
 
