@@ -106,7 +106,11 @@ class Code(StrEnum):
     CONFLICT_DELETE_DELETE = (
         "TWIN-CONFLICT-DELETE-DELETE"  #: A concurrent commit removed the same files.
     )
+    CONFLICT_REQUIREMENT = (
+        "TWIN-CONFLICT-REQUIREMENT"  #: A requirement of an Iceberg commit does not hold any more.
+    )
     CONFLICT_WRITE = "TWIN-CONFLICT-WRITE"  #: The commit could not be placed within its attempts.
+    KEY_REUSED = "TWIN-KEY-REUSED"  #: An idempotency key was used for another request.
     COMMIT_UNKNOWN = "TWIN-COMMIT-UNKNOWN"  #: Whether the commit happened could not be found out.
     LOG_CORRUPT = "TWIN-LOG-CORRUPT"  #: A commit or the log folder is damaged.
     CHECKPOINT_CORRUPT = "TWIN-CHECKPOINT-CORRUPT"  #: A checkpoint is damaged.

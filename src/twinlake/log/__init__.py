@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
-from twinlake.log.deletion_vectors import dv_key, dv_path, encode_bitmap, read_dv, write_dv_file
+from twinlake.log.deletion_vectors import (
+    decode_payload,
+    dv_key,
+    dv_path,
+    encode_bitmap,
+    inline_descriptor,
+    read_dv,
+    write_dv_file,
+)
 from twinlake.log.listing import Checkpoint, complete_checkpoints, list_log, read_last_checkpoint
 from twinlake.log.names import IMPORT_MARK, LOG_FOLDER, LogFileKind, commit_key, parse_log_file
 from twinlake.log.paths.canonical import CanonicalPaths
@@ -78,6 +86,7 @@ __all__ = [
     "complete_checkpoints",
     "contiguous_commits",
     "count_files",
+    "decode_payload",
     "dv_key",
     "dv_path",
     "encode_bitmap",
@@ -86,6 +95,7 @@ __all__ = [
     "footer_bytes",
     "has_table",
     "history",
+    "inline_descriptor",
     "is_v2_checkpoint",
     "list_log",
     "load_snapshot",

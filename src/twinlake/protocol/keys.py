@@ -74,6 +74,7 @@ IGNORE_PROTOCOL_DEFAULTS: Final = "delta.ignoreProtocolDefaults"
 PARTITION_TIME_ZONE: Final = "twinlake.partitionTimeZone"
 ICEBERG_SYNC: Final = "twinlake.iceberg.sync"
 ICEBERG_PUBLISH: Final = "twinlake.iceberg.publish"
+ICEBERG_POSITION_DELETES: Final = "twinlake.iceberg.positionDeletes"
 
 
 def support(*features: str) -> dict[str, str]:

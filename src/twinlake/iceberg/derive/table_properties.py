@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.iceberg.derive.expiry import retention_ms
-from twinlake.protocol import COPY_ON_WRITE, HISTORY_AGE, keys, requested_iceberg_properties
+from twinlake.protocol import HISTORY_AGE, keys, requested_iceberg_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,6 @@ def iceberg_properties(commit: DeltaCommit, old: TableMetadata | None) -> dict[s
         **_RETRIES,
         _CODEC: _codec(layout.metadata),
         **requested_iceberg_properties(layout.metadata.configuration),
-        **(COPY_ON_WRITE if layout.format_version < 3 else {}),
         HISTORY_AGE: str(retention_ms(layout.metadata)),
         # Data files are Delta's: what Iceberg does not reach, Delta may need still.
         "gc.enabled": "false",

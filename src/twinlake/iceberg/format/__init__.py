@@ -12,9 +12,15 @@ from twinlake.iceberg.format.manifest import (
     read_manifest,
 )
 from twinlake.iceberg.format.manifest_list import read_manifest_list
-from twinlake.iceberg.format.schema import Leaf, leaves
+from twinlake.iceberg.format.schema import Leaf, highest_field_id, leaves
 from twinlake.iceberg.format.single_value import plain_value
-from twinlake.iceberg.format.table_metadata import SnapshotEntry
+from twinlake.iceberg.format.table_metadata import (
+    SnapshotEntry,
+    TableMetadata,
+    encode_metadata,
+    table_uuid,
+    with_referenced_snapshots,
+)
 
 __all__ = [
     "DamagedFile",
@@ -22,9 +28,14 @@ __all__ = [
     "Leaf",
     "ManifestContent",
     "SnapshotEntry",
+    "TableMetadata",
     "decode_bound",
+    "encode_metadata",
+    "highest_field_id",
     "leaves",
     "plain_value",
     "read_manifest",
     "read_manifest_list",
+    "table_uuid",
+    "with_referenced_snapshots",
 ]

@@ -59,8 +59,10 @@ __all__ = [
     "IcebergSchema",
     "Leaf",
     "delta_type",
+    "highest_field_id",
     "highest_id",
     "iceberg_schema",
+    "iceberg_type",
     "leaves",
 ]
 
@@ -79,7 +81,7 @@ _PRIMITIVES: Final[Mapping[DataType, str]] = {
     TIMESTAMP_NTZ: "timestamp",
 }
 _SHORT: Final[Mapping[DataType, str]] = {Geometry(): "geometry", Geography(): "geography"}
-_FROM_ICEBERG: Final = {name: kind for kind, name in _PRIMITIVES.items()}
+_FROM_ICEBERG: Final = {"variant": VARIANT, **{n: kind for kind, n in _PRIMITIVES.items()}}
 _SINCE_V3: Final = 3
 _ID_KEYS: Final = ("id", "element-id", "key-id", "value-id")
 #: Ids above are Iceberg's own, of columns such as ``_row_id``.
@@ -141,6 +143,16 @@ def delta_type(name: str) -> DataType:
     return _FROM_ICEBERG[name]
 
 
+def iceberg_type(kind: DataType) -> str | None:
+    """The Iceberg type of a primitive Delta type; None where every format has none."""
+    if isinstance(kind, Decimal):
+        return f"decimal({kind.precision}, {kind.scale})"
+    if kind == VARIANT or isinstance(kind, Geometry | Geography):
+        # What is so by default is left out: not every reader knows how to parse it.
+        return _SHORT.get(kind, str(kind))
+    return _PRIMITIVES.get(kind)
+
+
 def leaves(schema: Struct, path: ColumnPath = ()) -> Iterator[Leaf]:
     """Every column that Delta's statistics and Iceberg's bounds can both speak of."""
     for column in schema:
@@ -156,6 +168,11 @@ def leaves(schema: Struct, path: ColumnPath = ()) -> Iterator[Leaf]:
 def highest_id(schema: IcebergSchema) -> int:
     """The highest id that a schema holds, at any depth."""
     return _highest_id(schema.fields)
+
+
+def highest_field_id(document: Mapping[str, Any]) -> int:
+    """The highest id in a schema as JSON has it."""
+    return max(_ids(document), default=0)
 
 
 @lru_cache(maxsize=32)
@@ -262,13 +279,10 @@ class _Writer:
                 return self._leaf(kind, path)
 
     def _leaf(self, kind: DataType, path: ColumnPath) -> str:
-        if kind in _PRIMITIVES:
-            return _PRIMITIVES[kind]
-        if isinstance(kind, Decimal):
-            return f"decimal({kind.precision}, {kind.scale})"
-        if self._is_v3 and (kind == VARIANT or isinstance(kind, Geometry | Geography)):
-            # What is so by default is left out: not every reader knows how to parse it.
-            return _SHORT.get(kind, str(kind))
+        found = iceberg_type(kind)
+        needs_v3 = kind == VARIANT or isinstance(kind, Geometry | Geography)
+        if found is not None and (self._is_v3 or not needs_v3):
+            return found
         self._problem(path, f"has type {kind}, which Iceberg does not have")
         return ""
 

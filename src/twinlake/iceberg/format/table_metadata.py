@@ -25,6 +25,7 @@ __all__ = [
     "decode_metadata",
     "encode_metadata",
     "table_uuid",
+    "with_referenced_snapshots",
 ]
 
 _NAMESPACE: Final = uuid.UUID("5f1d4a0e-3f0a-5b0c-8a51-0b9b1f2d7c66")
@@ -141,6 +142,20 @@ _ENCODER: Final = msgspec.json.Encoder()
 _SNAPSHOTS: Final = b',"snapshots":['
 _LOG: Final = b'],"snapshot-log":['
 _END: Final = b"]}"
+
+
+def with_referenced_snapshots(metadata: TableMetadata) -> TableMetadata:
+    """The metadata with only those snapshots that a branch or tag points to."""
+    named = {ref["snapshot-id"] for ref in metadata.refs.values()}
+    current, texts = metadata.current, NO_ENTRIES
+    if current is not None and named == {current.snapshot_id}:
+        # The newest one, which is found without a look at the others.
+        texts = texts.followed_by(bytes(metadata.snapshot_texts.last))
+    else:
+        for one in metadata.snapshots():
+            if one.snapshot_id in named:
+                texts = texts.followed_by(_ENCODER.encode(one))
+    return msgspec.structs.replace(metadata, snapshot_texts=texts)
 
 
 def encode_metadata(metadata: TableMetadata) -> tuple[bytes | memoryview, ...]:

@@ -3,14 +3,14 @@
 Reads metadata files and manifests of other writers. Writing the log belongs to ``table.importing``.
 """
 
-from twinlake.iceberg.importing.data_files import add_action
 from twinlake.iceberg.importing.history import ImportStep, SourceHistory, read_history
-from twinlake.iceberg.importing.metadata import find_metadata
+from twinlake.iceberg.importing.metadata import find_metadata, key_or_url, plain_location
 
 __all__ = [
     "ImportStep",
     "SourceHistory",
-    "add_action",
     "find_metadata",
+    "key_or_url",
+    "plain_location",
     "read_history",
 ]

@@ -12,17 +12,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, CorruptTable, StorageError, UserError, listed
-from twinlake.iceberg.importing.data_files import partition_problem, read_entries, read_listed
 from twinlake.iceberg.importing.metadata import key_or_url, read_file
-from twinlake.iceberg.importing.schema import ImportedSchema, import_schema
+from twinlake.iceberg.requests import (
+    EntryStatus,
+    ImportedSchema,
+    decode_manifest,
+    decode_manifest_list,
+    import_schema,
+    partition_problem,
+)
 from twinlake.log import read_nodes
 from twinlake.schema import Repetition, Struct, field_id, walk_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from twinlake.iceberg.importing.data_files import SourceFile
     from twinlake.iceberg.importing.metadata import SourceSnapshot, SourceTable
+    from twinlake.iceberg.requests import SourceFile
     from twinlake.runtime import Executor
     from twinlake.storage import Store
 
@@ -228,11 +234,14 @@ class _HistoryReader:
     def _listed(self, snapshot: SourceSnapshot) -> dict[str, tuple[int | None, int]]:
         if snapshot.manifest_list is None:
             return dict.fromkeys(snapshot.manifests, (None, 0))
-        found = read_listed(self._store, self._source.location, snapshot.manifest_list)
-        return {path: (spec, number) for path, spec, number in found}
+        data = read_file(self._store, self._source.location, snapshot.manifest_list)
+        found = decode_manifest_list(data, snapshot.manifest_list)
+        return {row.path: (row.spec_id, row.sequence_number) for row in found}
 
     def _entries(self, path: str, spec_id: int | None, number: int) -> list[SourceFile]:
-        return read_entries(self._store, self._source.location, path, spec_id, number)
+        data = read_file(self._store, self._source.location, path)
+        found = decode_manifest(data, path, spec_id=spec_id, sequence_number=number)
+        return [entry.file for entry in found if entry.status is not EntryStatus.DELETED]
 
     def _judge(self, added: Iterable[SourceFile]) -> None:
         """Note what Delta cannot say of files that came in."""

@@ -55,16 +55,22 @@ class CachedState:
             reuses=self.reuses + 1,
         )
 
+    def is_published(self, files: MetadataFiles, version: int) -> bool:
+        """Whether this is the metadata file of a version as it lies there."""
+        return (
+            self.state.metadata.delta_version == version
+            and self.published is not None
+            and self.published == files.metadata_stamp(version)
+        )
+
     def is_current(
         self, files: MetadataFiles, version: int, rebuild_marker: ObjectMeta | None
     ) -> bool:
         """Whether this is still the state of a version, and nobody has made another."""
         return (
-            self.state.metadata.delta_version == version
-            and self.reuses < MAX_REUSES
+            self.reuses < MAX_REUSES
             and self.rebuild_marker == rebuild_marker
-            and self.published is not None
-            and self.published == files.metadata_stamp(version)
+            and self.is_published(files, version)
         )
 
 
@@ -82,6 +88,11 @@ class MetadataCache:
         """What is kept of a store; it is gone then, for a conversion has it to itself."""
         with self._lock:
             return self._kept.pop(weakref.ref(store), None)
+
+    def peek(self, store: Store) -> CachedState | None:
+        """What is kept of a store, to look at its state; it stays for the next conversion."""
+        with self._lock:
+            return self._kept.get(weakref.ref(store))
 
     def keep(self, store: Store, state: CachedState) -> None:
         """Keep it for the next conversion."""

@@ -256,6 +256,14 @@ _ROWS: Final[tuple[Property[Any], ...]] = (
         default="none",
         description="Whether Iceberg metadata is made with every commit of twinlake (`commit`).",
     ),
+    Property(
+        key=keys.ICEBERG_POSITION_DELETES,
+        parse=as_.one_of("apply", "refuse"),
+        default="apply",
+        description="What becomes of position deletes that an Iceberg client commits in format "
+        "version 2: the data files are rewritten in the same commit (`apply`), or the commit is "
+        "refused (`refuse`).",
+    ),
     _text(
         keys.ICEBERG_PUBLISH,
         "The name in a catalog that follows the Iceberg metadata.",

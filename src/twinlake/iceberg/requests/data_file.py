@@ -1,10 +1,8 @@
-"""Files of an Iceberg table as actions of a Delta log: paths, partition values, statistics."""
+"""Data files of an Iceberg table as actions of a Delta log: partition values and statistics."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import io
 import math
 from dataclasses import dataclass
 from decimal import Decimal as Number
@@ -13,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.actions import AddFile
-from twinlake.errors import Code, CorruptTable
 from twinlake.iceberg.format.bound import decode_bound
-from twinlake.iceberg.importing.metadata import key_or_url, read_file
 from twinlake.schema import (
     BINARY,
     BOOLEAN,
@@ -30,15 +26,13 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from twinlake.iceberg.format.schema import Leaf
     from twinlake.schema import DataType, StructField
-    from twinlake.storage import Store
 
-__all__ = ["SourceFile", "add_action", "partition_problem", "read_entries", "read_listed"]
+__all__ = ["SourceFile", "add_action", "partition_problem"]
 
-_DELETED: Final = 2
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
 _MILLISECOND: Final = 1000
@@ -47,7 +41,7 @@ _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A live entry of a manifest."""
+    """A file as a manifest of another writer lists it."""
 
     path: str
     content: int
@@ -63,71 +57,11 @@ class SourceFile:
     lower_bounds: Mapping[int, bytes]
     upper_bounds: Mapping[int, bytes]
     is_encrypted: bool
-
-
-def read_listed(store: Store, location: str, path: str) -> list[tuple[str, int, int]]:
-    """The manifests of a list: path, spec id, sequence number."""
-    import fastavro
-
-    data = read_file(store, location, path)
-    with _damage(path):
-        records: Any = fastavro.reader(io.BytesIO(data))
-        return [
-            (one["manifest_path"], one["partition_spec_id"], one.get("sequence_number") or 0)
-            for one in records
-        ]
-
-
-def read_entries(
-    store: Store, location: str, manifest: str, spec_id: int | None, sequence_number: int
-) -> list[SourceFile]:
-    """The live entries of a manifest; without a spec id it is the one the manifest names."""
-    import fastavro
-
-    data = read_file(store, location, manifest)
-    with _damage(manifest):
-        reader: Any = fastavro.reader(io.BytesIO(data))
-        spec = int(reader.metadata.get("partition-spec-id", "0")) if spec_id is None else spec_id
-        return [_file(one, spec, sequence_number) for one in reader if one["status"] != _DELETED]
-
-
-@contextlib.contextmanager
-def _damage(path: str) -> Iterator[None]:
-    """Whatever the Avro library stumbles over is damage of the file."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, EOFError, OSError, ArithmeticError) as error:
-        raise CorruptTable(
-            Code.STORAGE,
-            f"The manifest {path} cannot be read.",
-            why=f"{type(error).__name__}: {error}",
-            fix="Restore it from a backup.",
-            fields={"path": path},
-        ) from error
-
-
-def _file(entry: Mapping[str, Any], spec_id: int, inherited: int) -> SourceFile:
-    found = entry["data_file"]
-    number = entry.get("sequence_number")
-    return SourceFile(
-        path=found["file_path"],
-        content=found.get("content") or 0,
-        format=str(found["file_format"]).upper(),
-        spec_id=spec_id,
-        partition=tuple(found["partition"].values()),
-        record_count=found["record_count"],
-        size=found["file_size_in_bytes"],
-        sequence_number=inherited if number is None else number,
-        null_value_counts=_mapping(found.get("null_value_counts")),
-        nan_value_counts=_mapping(found.get("nan_value_counts")),
-        lower_bounds=_mapping(found.get("lower_bounds")),
-        upper_bounds=_mapping(found.get("upper_bounds")),
-        is_encrypted=bool(found.get("key_metadata")),
-    )
-
-
-def _mapping(pairs: Any) -> dict[int, Any]:
-    return {pair["key"]: pair["value"] for pair in pairs or ()}
+    referenced_data_file: str | None = None
+    """The one file whose positions are deleted, where the entry says so."""
+    content_offset: int | None = None
+    content_size: int | None = None
+    """Where in a Puffin file the deletion vector is."""
 
 
 def partition_problem(file: SourceFile) -> str:
@@ -142,7 +76,7 @@ def partition_problem(file: SourceFile) -> str:
 
 def add_action(
     file: SourceFile,
-    location: str,
+    path: str,
     partitions: tuple[StructField, ...],
     leaves: tuple[Leaf, ...],
     *,
@@ -150,10 +84,10 @@ def add_action(
     data_change: bool,
     tags: Mapping[str, str] | None = None,
 ) -> AddFile:
-    """The file as a Delta commit adds it."""
+    """The file as a Delta commit adds it, under its path as the log spells it."""
     values = zip(partitions, file.partition, strict=True)
     return AddFile(
-        path=key_or_url(location, file.path)[0],
+        path=path,
         partition_values={
             physical_name(column): _partition_text(value, column.type) for column, value in values
         },

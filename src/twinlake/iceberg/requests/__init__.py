@@ -1,0 +1,63 @@
+"""Iceberg commits as Delta actions: what a client sends, decoded, checked and translated. Pure.
+
+Requests and their updates, schemas, manifests and data files of other writers. Reading files and
+committing belong to ``table.iceberg_commits`` and ``iceberg.importing``.
+"""
+
+from twinlake.iceberg.requests.data_file import SourceFile, add_action, partition_problem
+from twinlake.iceberg.requests.manifest import (
+    EntryStatus,
+    ListedManifest,
+    SourceEntry,
+    check_unpacked_size,
+    decode_manifest,
+    decode_manifest_list,
+)
+from twinlake.iceberg.requests.operation import delta_operation
+from twinlake.iceberg.requests.properties import CLIENT_KEYS, change_properties
+from twinlake.iceberg.requests.requirements import failed_requirements
+from twinlake.iceberg.requests.schema import (
+    ImportedSchema,
+    changed_schema,
+    import_schema,
+    with_fresh_ids,
+)
+from twinlake.iceberg.requests.snapshot_diff import SnapshotDiff, diff_files
+from twinlake.iceberg.requests.table_change import ClientSnapshot, TableChange, read_updates
+from twinlake.iceberg.requests.table_request import (
+    CommitRequest,
+    CreateRequest,
+    decode_commit,
+    decode_create,
+    malformed,
+)
+
+__all__ = [
+    "CLIENT_KEYS",
+    "ClientSnapshot",
+    "CommitRequest",
+    "CreateRequest",
+    "EntryStatus",
+    "ImportedSchema",
+    "ListedManifest",
+    "SnapshotDiff",
+    "SourceEntry",
+    "SourceFile",
+    "TableChange",
+    "add_action",
+    "change_properties",
+    "changed_schema",
+    "check_unpacked_size",
+    "decode_commit",
+    "decode_create",
+    "decode_manifest",
+    "decode_manifest_list",
+    "delta_operation",
+    "diff_files",
+    "failed_requirements",
+    "import_schema",
+    "malformed",
+    "partition_problem",
+    "read_updates",
+    "with_fresh_ids",
+]

@@ -1,0 +1,78 @@
+"""Which files a client's snapshots add and remove, from the manifests they brought.
+
+A manifest that the table has already is taken as it is. Of the others every entry is accounted for:
+a file of the table that they leave out without a word, or that they list although the table does
+not have it, makes the request contradictory, and it is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from twinlake.iceberg.requests.manifest import EntryStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from twinlake.iceberg.requests.data_file import SourceFile
+    from twinlake.iceberg.requests.manifest import SourceEntry
+
+__all__ = ["SnapshotDiff", "diff_files"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDiff:
+    """The files that come and go, data files and delete files alike."""
+
+    added: tuple[SourceFile, ...] = ()
+    removed: frozenset[str] = frozenset()
+    """Keys of files of the table: see ``diff_files``."""
+    problems: tuple[str, ...] = field(default=())
+
+
+def diff_files(
+    entries: Iterable[SourceEntry],
+    listed: Iterable[SourceEntry],
+    dropped: Mapping[str, str],
+    snapshot_ids: frozenset[int],
+) -> SnapshotDiff:
+    """Compare what the last snapshot of a request lists with what the table has.
+
+    ``entries`` are those of all manifests that came with the request, ``listed`` those that its
+    last snapshot still lists. ``dropped`` maps the path of each live file in manifests of the table
+    that the last snapshot no longer lists to the key by which the caller knows it.
+    """
+    live = {e.file.path: e for e in listed if e.status is not EntryStatus.DELETED}
+    known = list(entries)
+    added = {e.file.path for e in known if e.status is EntryStatus.ADDED and _own(e, snapshot_ids)}
+    deleted = {
+        e.file.path for e in known if e.status is EntryStatus.DELETED and _own(e, snapshot_ids)
+    }
+    problems: list[str] = []
+    for path, entry in live.items():
+        if path in added or path in dropped:
+            continue
+        if entry.status is EntryStatus.ADDED:
+            problems.append(f"file {path} is listed as added by another snapshot")
+        else:
+            problems.append(f"file {path} is listed as existing, and the table does not have it")
+    gone = dropped.keys() - live.keys()
+    problems.extend(f"file {path} is neither listed nor deleted" for path in sorted(gone - deleted))
+    problems.extend(
+        f"file {path} is deleted and listed"
+        for path in sorted(deleted & dropped.keys() & live.keys())
+    )
+    problems.extend(
+        f"file {path} is added, and the table has it" for path in sorted(added & dropped.keys())
+    )
+    return SnapshotDiff(
+        added=tuple(e.file for path, e in live.items() if path in added and path not in dropped),
+        removed=frozenset(dropped[path] for path in gone),
+        problems=tuple(problems),
+    )
+
+
+def _own(entry: SourceEntry, snapshot_ids: frozenset[int]) -> bool:
+    # An entry without an id has that of the snapshot whose manifest it is in.
+    return entry.snapshot_id is None or entry.snapshot_id in snapshot_ids

@@ -1,0 +1,230 @@
+"""What a commit request asks for, sorted by subject, with everything that a Delta log cannot say.
+
+The order of updates matters to Iceberg only where a later one speaks of an earlier one. All
+refusals are collected: a client learns at once what it would have to leave out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.iceberg.requests import updates as up
+from twinlake.iceberg.requests.table_request import malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from twinlake.iceberg.format.table_metadata import TableMetadata
+
+__all__ = ["ClientSnapshot", "TableChange", "read_updates"]
+
+_LAST_ADDED: Final = -1
+_MAIN: Final = "main"
+_ENCRYPTION: Final = "encryption keys: twinlake does not encrypt data files"
+
+
+class ClientSnapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """A snapshot as a client sends it; its sequence number and row ids are computed by us."""
+
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    manifest_list: str
+    summary: dict[str, str] = {}
+
+    @property
+    def operation(self) -> str:
+        """One of append, replace, overwrite and delete."""
+        return self.summary.get("operation", "overwrite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """A request by subject; what it leaves alone is None or empty."""
+
+    schema: Mapping[str, Any] | None = None
+    """The schema that is to count."""
+    snapshots: tuple[ClientSnapshot, ...] = ()
+    """Those that lead from ``main`` to its new place."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    removed_properties: frozenset[str] = frozenset()
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """The operation of all snapshots together."""
+        found = {one.operation for one in self.snapshots}
+        return found.pop() if len(found) == 1 else "overwrite"
+
+
+def read_updates(requested: Iterable[up.Update], metadata: TableMetadata) -> TableChange:
+    """Sort the updates of a request to a table."""
+    reader = _UpdateReader(metadata)
+    for update in requested:
+        reader.read(update)
+    return reader.finish()
+
+
+@dataclass
+class _UpdateReader:
+    metadata: TableMetadata
+    change: TableChange = field(default_factory=TableChange)
+    refusals: list[str] = field(default_factory=list)
+    schemas: list[Mapping[str, Any]] = field(default_factory=list)
+    specs: list[Mapping[str, Any]] = field(default_factory=list)
+    orders: list[Mapping[str, Any]] = field(default_factory=list)
+    added: dict[int, ClientSnapshot] = field(default_factory=dict)
+    main: int | None = None
+    """Where the request points ``main``."""
+
+    def read(self, update: up.Update) -> None:
+        match update:
+            case up.AddSchema(schema=schema):
+                self.schemas.append(schema)
+            case up.SetCurrentSchema(schema_id=number):
+                self._current_schema(number)
+            case up.AddSpec(spec=spec):
+                self.specs.append(spec)
+                self._spec(spec)
+            case up.SetDefaultSpec(spec_id=number):
+                known = {self.metadata.default_spec_id, _LAST_ADDED, *_ids(self.specs, "spec-id")}
+                if number not in known:
+                    self._refuse(f"partition spec {number}: Delta tables have one partitioning")
+            case up.AddSortOrder(sort_order=order):
+                self.orders.append(order)
+                self._order(order)
+            case up.SetDefaultSortOrder(sort_order_id=number):
+                if number not in {
+                    self.metadata.default_sort_order_id,
+                    _LAST_ADDED,
+                    *_ids(self.orders, "order-id"),
+                }:
+                    self._refuse(f"sort order {number}: the order follows from the clustering")
+            case up.AddSnapshot(snapshot=document):
+                self._snapshot(document)
+            case up.SetSnapshotRef():
+                self._reference(update)
+            case up.SetProperties(updates=given):
+                kept = self.change.removed_properties - given.keys()
+                properties = {**self.change.properties, **given}
+                self.change = replace(self.change, properties=properties, removed_properties=kept)
+            case up.RemoveProperties(removals=names):
+                left = {k: v for k, v in self.change.properties.items() if k not in names}
+                removed = self.change.removed_properties | set(names)
+                self.change = replace(self.change, properties=left, removed_properties=removed)
+            case _:
+                self._read_what_must_not_change(update)
+
+    def _read_what_must_not_change(self, update: up.Update) -> None:
+        metadata = self.metadata
+        match update:
+            case up.AssignUuid(uuid=wanted):
+                if wanted.lower() != metadata.table_uuid:
+                    self._refuse(f"uuid {wanted}: the table has {metadata.table_uuid}")
+            case up.SetLocation(location=wanted):
+                if wanted.rstrip("/") != metadata.location:
+                    self._refuse(f"location {wanted}: the table stays at {metadata.location}")
+            case up.UpgradeFormatVersion(format_version=wanted):
+                if wanted != metadata.format_version:
+                    self._refuse(
+                        f"format version {wanted}: `twinlake upgrade PATH --to "
+                        "icebergWriterCompatV3 --yes` moves a table to version 3"
+                    )
+            case up.RemoveSnapshots():
+                self._refuse(
+                    "expiring snapshots: they expire with the Delta history, by VACUUM and "
+                    "`history.expire.max-snapshot-age-ms`"
+                )
+            case up.RemoveSnapshotRef(ref_name=name):
+                if name in metadata.refs:
+                    self._refuse(f"removing {name}: Delta has one line of versions")
+            case up.RemovePartitionSpecs() | up.RemoveSchemas():
+                self._refuse("removing schemas or specs: they go with the snapshots that use them")
+            case (
+                up.SetStatistics()
+                | up.RemoveStatistics()
+                | up.SetPartitionStatistics()
+                | up.RemovePartitionStatistics()
+            ):
+                self._refuse("statistics files: the table does not keep them yet")
+            case _:
+                self._refuse(_ENCRYPTION)
+
+    def finish(self) -> TableChange:
+        return replace(self.change, snapshots=self._line_of_main(), refusals=tuple(self.refusals))
+
+    def _refuse(self, why: str) -> None:
+        if why not in self.refusals:
+            self.refusals.append(why)
+
+    def _current_schema(self, number: int) -> None:
+        known = {one["schema-id"]: one for one in self.metadata.schemas}
+        known |= {one.get("schema-id", 0): one for one in self.schemas}
+        if number == _LAST_ADDED and self.schemas:
+            found: Mapping[str, Any] | None = self.schemas[-1]
+        else:
+            found = known.get(number)
+        if found is None:
+            self._refuse(f"schema {number}: there is none")
+            return
+        self.change = replace(self.change, schema=found)
+
+    def _spec(self, spec: Mapping[str, Any]) -> None:
+        current = _by_id(self.metadata.partition_specs, "spec-id", self.metadata.default_spec_id)
+        if _parts(spec) != _parts(current):
+            self._refuse(
+                "another partition spec: a Delta table keeps its partitioning; create a new table"
+            )
+
+    def _order(self, order: Mapping[str, Any]) -> None:
+        current = _by_id(self.metadata.sort_orders, "order-id", self.metadata.default_sort_order_id)
+        if order.get("fields") and order.get("fields") != current.get("fields"):
+            self._refuse("another sort order: the order follows from the clustering columns")
+
+    def _snapshot(self, document: Mapping[str, Any]) -> None:
+        try:
+            found = msgspec.convert(document, ClientSnapshot)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise malformed(f"the snapshot is none: {error}") from error
+        self.added[found.snapshot_id] = found
+
+    def _reference(self, update: up.SetSnapshotRef) -> None:
+        if update.ref_name != _MAIN:
+            what = "tag" if update.type == "tag" else "branch"
+            self._refuse(f"{what} {update.ref_name}: Delta has one line of versions, main")
+            return
+        current = self.metadata.current_snapshot_id
+        if update.snapshot_id not in self.added and update.snapshot_id != current:
+            self._refuse(
+                f"main at snapshot {update.snapshot_id}: to go back, run `twinlake restore PATH "
+                "VERSION --yes`, which commits a new snapshot"
+            )
+            return
+        self.main = update.snapshot_id
+
+    def _line_of_main(self) -> tuple[ClientSnapshot, ...]:
+        """The added snapshots that lead to where ``main`` is to be, oldest first."""
+        line: list[ClientSnapshot] = []
+        at = self.main
+        while at in self.added and len(line) < len(self.added):
+            line.append(self.added[at])
+            at = line[-1].parent_snapshot_id
+        if len(line) < len(self.added):
+            self._refuse("staged snapshots: a snapshot that main does not reach has no version")
+        return tuple(reversed(line))
+
+
+def _ids(documents: Iterable[Mapping[str, Any]], key: str) -> set[Any]:
+    return {one.get(key) for one in documents}
+
+
+def _by_id(documents: Iterable[Mapping[str, Any]], key: str, number: int) -> Mapping[str, Any]:
+    return next((one for one in documents if one[key] == number), {})
+
+
+def _parts(spec: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:
+    """The fields of a spec, however they are numbered."""
+    fields = spec.get("fields") or ()
+    return [(one.get("source-id"), one.get("transform"), one.get("name")) for one in fields]

@@ -1,0 +1,83 @@
+"""The bodies of the requests that create and change a table."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from twinlake.errors import Code, UserError
+from twinlake.iceberg.requests.requirements import AssertCreate, AssertRefSnapshotId, Requirement
+from twinlake.iceberg.requests.updates import AddSnapshot, Update
+
+__all__ = ["CommitRequest", "CreateRequest", "decode_commit", "decode_create", "malformed"]
+
+
+class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """``CommitTableRequest``."""
+
+    requirements: tuple[Requirement, ...] = ()
+    updates: tuple[Update, ...] = ()
+
+    @property
+    def creates(self) -> bool:
+        """Whether the request is about a table that does not exist yet."""
+        return any(isinstance(one, AssertCreate) for one in self.requirements)
+
+    @property
+    def base_snapshot_id(self) -> int | None:
+        """The snapshot of ``main`` that the request was built on, where it says so."""
+        named = (one for one in self.requirements if isinstance(one, AssertRefSnapshotId))
+        return next((one.snapshot_id for one in named if one.ref == "main"), None)
+
+    @property
+    def last_snapshot_id(self) -> int | None:
+        """The id of the last snapshot that the request adds."""
+        added = [one.snapshot for one in self.updates if isinstance(one, AddSnapshot)]
+        found = added[-1].get("snapshot-id") if added else None
+        return found if isinstance(found, int) else None
+
+
+class CreateRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """``CreateTableRequest``."""
+
+    name: str
+    location: str | None = None
+    schema: dict[str, Any]
+    partition_spec: dict[str, Any] | None = None
+    write_order: dict[str, Any] | None = None
+    stage_create: bool | None = False
+    properties: dict[str, str] | None = None
+
+
+_Body = TypeVar("_Body")
+
+_COMMIT: Final = msgspec.json.Decoder(CommitRequest)
+_CREATE: Final = msgspec.json.Decoder(CreateRequest)
+
+
+def decode_commit(body: bytes) -> CommitRequest:
+    """A commit request; ``UserError`` where the body is none, or asks for an unknown update."""
+    return _decoded(_COMMIT, body)
+
+
+def decode_create(body: bytes) -> CreateRequest:
+    """A request to create a table."""
+    return _decoded(_CREATE, body)
+
+
+def _decoded(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise malformed(str(error) or type(error).__name__) from error
+
+
+def malformed(why: str) -> UserError:
+    """The error for a request that is not as the REST catalog's specification says."""
+    return UserError(
+        Code.INVALID_ARGUMENT,
+        "The request is malformed.",
+        why=why,
+        fix="Send what Iceberg's REST catalog specification defines for this route.",
+    )
