@@ -19,7 +19,8 @@ from twinlake.errors import Code, CompatViolation, TwinlakeError, UserError
 from twinlake.iceberg.catalogs import settings_of
 from twinlake.iceberg.derive import SNAPSHOT_TAG
 from twinlake.iceberg.format import leaves
-from twinlake.iceberg.importing import add_action, find_metadata, read_history
+from twinlake.iceberg.importing import find_metadata, key_or_url, read_history
+from twinlake.iceberg.requests import add_action, delta_operation
 from twinlake.log import CACHE, dv_key, write_dv_file
 from twinlake.protocol import (
     ICEBERG_PREFIX,
@@ -60,12 +61,6 @@ _COMPAT_CHOICES: Final = (
     (),
 )
 """The compat features to try, the strictest first."""
-_OPERATIONS: Final[Mapping[str, str]] = {
-    "append": OperationName.WRITE,
-    "delete": OperationName.DELETE,
-    "overwrite": OperationName.WRITE,
-    "replace": OperationName.OPTIMIZE,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,12 +234,7 @@ class _LogWriter:
         if self.snapshot is None:
             operation = self._convert(step.added)
         else:
-            parameters: dict[str, Any] = {"icebergSnapshotId": str(step.snapshot.id)}
-            mode = {"append": "Append", "overwrite": "Overwrite"}.get(step.snapshot.operation)
-            if mode is not None:
-                parameters["mode"] = mode
-            name = _OPERATIONS.get(step.snapshot.operation, OperationName.WRITE)
-            operation = Operation(name=name, parameters=parameters)
+            operation = delta_operation(step.snapshot.operation, step.snapshot.id)
         # Whoever knows a snapshot by its id finds it again.
         self._commit(operation, step.schema, actions, {SNAPSHOT_TAG: str(step.snapshot.id)})
 
@@ -305,7 +295,7 @@ class _LogWriter:
         for file in step.added:
             self.live[file.path] = add_action(
                 file,
-                self.history.source.location,
+                key_or_url(self.history.source.location, file.path)[0],
                 parts,
                 known,
                 modification_time=now,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         refuse_unknown,
         refuse_update,
     )
+    from twinlake.table.rows.optimize import ArrowRewriter
     from twinlake.table.rows.removed_files import RemovedFiles, all_files, same_partitions
     from twinlake.table.rows.row_commit import (
         CHANGE_FIELDS,
@@ -55,6 +56,7 @@ __all__ = [
     "CHANGE_FIELDS",
     "CHANGE_FOLDER",
     "CHANGE_TYPE",
+    "ArrowRewriter",
     "RemovedFiles",
     "UncommittedFiles",
     "all_files",
@@ -102,6 +104,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "refuse_unknown",
                 "refuse_update",
             ),
+            "twinlake.table.rows.optimize": ("ArrowRewriter",),
             "twinlake.table.rows.removed_files": (
                 "RemovedFiles",
                 "all_files",

@@ -1,0 +1,158 @@
+"""Files that an Iceberg client wrote for a commit, read within the limits of the server.
+
+Nothing is read that does not lie below the table, whatever the request calls it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from twinlake.errors import Code, CorruptTable, StorageError, UserError
+from twinlake.iceberg.importing import key_or_url, plain_location
+from twinlake.iceberg.requests import check_unpacked_size, decode_manifest, decode_manifest_list
+from twinlake.storage import OnDisk, decode_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from twinlake.iceberg.requests import ListedManifest, SourceEntry
+    from twinlake.storage import Store
+
+__all__ = ["ClientFiles", "CommitLimits"]
+
+_OWN_FOLDERS: Final = ("_delta_log/", "_iceberg/", "_change_data/")
+_METADATA_FOLDER: Final = "_iceberg/metadata/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLimits:
+    """How much of a client's files one commit may make us read."""
+
+    manifests: int = 10_000
+    entries: int = 1_000_000
+    unpacked_bytes: int = 1 << 30
+    """Of one manifest list or manifest."""
+    applied_bytes: int = 1 << 30
+    """Of data files that are rewritten because rows of them were deleted by position."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFiles:
+    """The files of a table as clients name them: literal locations."""
+
+    store: Store
+    location: str
+    limits: CommitLimits
+
+    def manifest_list(self, location: str) -> list[ListedManifest]:
+        """The rows of a manifest list."""
+        rows = decode_manifest_list(self._read_avro(location), location)
+        self._within(len(rows), self.limits.manifests, "manifests")
+        return rows
+
+    def entries(self, rows: Iterable[ListedManifest]) -> dict[str, list[SourceEntry]]:
+        """The entries of manifests, by the location of the manifest."""
+        found: dict[str, list[SourceEntry]] = {}
+        total = 0
+        for row in rows:
+            entries = decode_manifest(
+                self._read_avro(row.path),
+                row.path,
+                spec_id=row.spec_id,
+                sequence_number=row.sequence_number,
+            )
+            total += len(entries)
+            self._within(total, self.limits.entries, "entries of manifests")
+            found[row.path] = entries
+        return found
+
+    def data_key(self, location: str) -> str:
+        """The path of a data file as the log spells it; refused where none may be."""
+        path = self._path(location)
+        key = decode_path(path)
+        if key.startswith(_OWN_FOLDERS):
+            raise _outside(location, "the table keeps its own files there")
+        return path
+
+    def read(self, location: str) -> bytes:
+        """A delete file or another file below the table."""
+        return self._load(decode_path(self._path(location)), location)
+
+    def read_range(self, location: str, start: int, length: int) -> bytes:
+        """A part of a file."""
+        key = decode_path(self._path(location))
+        try:
+            return self.store.read_range(key, start, length)
+        except StorageError as error:
+            raise _unreadable(location, error) from error
+
+    def _read_avro(self, location: str) -> bytes:
+        key = decode_path(self._path(location))
+        if not key.startswith(_METADATA_FOLDER):
+            raise _outside(location, f"metadata of the table lies below {_METADATA_FOLDER}")
+        data = self._load(key, location)
+        try:
+            check_unpacked_size(data, location, self.limits.unpacked_bytes)
+        except CorruptTable as error:
+            raise _refused(location, error.why) from error
+        return data
+
+    def _load(self, key: str, location: str) -> bytes:
+        try:
+            found = self.store.head(key)
+            if found is not None and found.size > self.limits.unpacked_bytes:
+                raise _refused(location, f"it has {found.size:,} bytes")
+            return self.store.read(key)
+        except StorageError as error:
+            raise _unreadable(location, error) from error
+
+    def _path(self, location: str) -> str:
+        """The path of a file below the table; symbolic links do not lead out of it."""
+        path, is_below = key_or_url(plain_location(self.location), location)
+        parts = decode_path(path).split("/")
+        if not is_below or any(part in ("", ".", "..") for part in parts):
+            raise _outside(location, f"the table is at {self.location}")
+        if isinstance(self.store, OnDisk):
+            root = Path(self.store.local_path("")).resolve()
+            if not Path(self.store.local_path("/".join(parts))).resolve().is_relative_to(root):
+                raise _outside(location, "a symbolic link leads out of the table")
+        return path
+
+    @staticmethod
+    def _within(count: int, limit: int, what: str) -> None:
+        if count > limit:
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                f"The commit has too many {what}.",
+                why=f"it has {count:,}, and the server reads {limit:,} at most",
+                fix="Commit fewer files at once.",
+            )
+
+
+def _outside(location: str, why: str) -> UserError:
+    return UserError(
+        Code.PATH_UNSAFE,
+        f"The request names {location}, which is not a place for files of this table.",
+        why=why,
+        fix="Write files below the location of the table: leave out `write.data.path` and "
+        "`write.metadata.path`.",
+        fields={"location": location},
+    )
+
+
+def _refused(location: str, why: str) -> UserError:
+    return UserError(
+        Code.INVALID_ARGUMENT,
+        f"The file {location} of the request cannot be read.",
+        why=why,
+        fix="Write the file again, then send the commit again.",
+        fields={"location": location},
+    )
+
+
+def _unreadable(location: str, error: StorageError) -> StorageError | UserError:
+    if error.code is Code.STORAGE_NOT_FOUND:
+        return _refused(location, "there is no such file")
+    return error

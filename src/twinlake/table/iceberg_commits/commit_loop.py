@@ -1,0 +1,145 @@
+"""Committing an Iceberg request to the Delta log.
+
+The log is the only truth: a request is checked against the newest version, translated, and tried as
+the next one. If another writer takes that version, everything begins anew, because the requirements
+may not hold any more, and because the request may have been committed meanwhile by another server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from twinlake.commit import CommitOptions, Transaction
+from twinlake.errors import Code, ConcurrentWriteException, ConflictError
+from twinlake.iceberg.requests import decode_commit, decode_create, failed_requirements
+from twinlake.iceberg.requests import updates as up
+from twinlake.log import CACHE, has_table
+from twinlake.runtime import Runtime
+from twinlake.table.catalog import TABLE_HOOKS
+from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
+from twinlake.table.iceberg_commits.create import NewTable, create_table, future_state
+from twinlake.table.iceberg_commits.previous_commit import RequestIdentity
+from twinlake.table.iceberg_commits.translation import Translator, requirement_failed
+from twinlake.table.iceberg_commits.twin_state import load_state
+from twinlake.table.rows import UncommittedFiles
+
+if TYPE_CHECKING:
+    from twinlake.iceberg.requests import CommitRequest
+    from twinlake.storage import Store
+    from twinlake.table.iceberg_commits.translation import Translation
+    from twinlake.table.iceberg_commits.twin_state import TwinState
+
+__all__ = ["IcebergCommits"]
+
+_DEADLINE_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergCommits:
+    """Creates, loads and changes twin tables by the requests of Iceberg clients."""
+
+    runtime: Runtime = field(default_factory=Runtime)
+    limits: CommitLimits = field(default_factory=CommitLimits)
+    deadline_ms: int = _DEADLINE_MS
+    """How long a commit is tried while others win."""
+
+    def load(self, store: Store) -> TwinState:
+        """The table as its newest version has it."""
+        return load_state(store, self.runtime)
+
+    def create(self, store: Store, body: bytes) -> TwinState:
+        """Make a table by a ``CreateTableRequest``."""
+        table = NewTable.of_request(decode_create(body))
+        create_table(store, table.metadata(self.runtime), self.runtime)
+        return self.load(store)
+
+    def stage(self, store: Store, body: bytes) -> bytes:
+        """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
+        table = NewTable.of_request(decode_create(body))
+        return future_state(store, table.metadata(self.runtime), self.runtime).metadata()
+
+    def create_staged(self, store: Store, body: bytes) -> TwinState:
+        """Make a table, and its first rows with it, by the commit that ends a staged creation."""
+        request = decode_commit(body)
+        if has_table(store):
+            raise requirement_failed(["the table exists already"])
+        metadata = NewTable.of_updates(request).metadata(self.runtime)
+        with UncommittedFiles(store) as made:
+            translation = None
+            if request.last_snapshot_id is not None:
+                state = future_state(store, metadata, self.runtime)
+                translation = self._translator(state, made).translate(_rows_of(request))
+            create_table(store, metadata, self.runtime, translation)
+        return self.load(store)
+
+    def commit(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
+        """Commit a ``CommitTableRequest``; returns the table as it is then.
+
+        Raises:
+            ConflictError: a requirement does not hold, or others won until the deadline.
+            UserError, CompatViolation: the table cannot take the commit.
+            CommitUnknown: the store did not say whether it was committed.
+        """
+        request = decode_commit(body)
+        return self._commit(store, request, RequestIdentity.of(request, body, key))
+
+    def _commit(self, store: Store, request: CommitRequest, identity: RequestIdentity) -> TwinState:
+        until = self.runtime.clock.now_ms() + self.deadline_ms
+        while True:
+            state = load_state(store, self.runtime)
+            if identity.is_committed(state, self.runtime.clock.now_ms()):
+                return state
+            failed = failed_requirements(request.requirements, state.table_metadata)
+            if failed:
+                raise requirement_failed(failed)
+            if state.lag:
+                raise requirement_failed([f"the Iceberg metadata is behind: {state.lag}"])
+            with UncommittedFiles(store) as made:
+                translation = self._translator(state, made).translate(request)
+                if translation.is_empty:
+                    return state
+                try:
+                    self._place(state, translation, identity)
+                    break
+                except ConcurrentWriteException as lost:
+                    if self.runtime.clock.now_ms() >= until:
+                        raise _overtaken(self.deadline_ms) from lost
+            CACHE.forget(store.url)
+        return load_state(store, self.runtime)
+
+    def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
+        store, location = state.snapshot.store, state.table_metadata.location
+        files = ClientFiles(store, location, self.limits)
+        return Translator(state=state, files=files, runtime=self.runtime, made=made)
+
+    def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:
+        """Try the next version, once."""
+        options = CommitOptions(
+            policy="minimal",
+            max_attempts=1,
+            tags={**(translation.tags or {}), **identity.tags},
+        )
+        transaction = Transaction(
+            state.snapshot, translation.operation, self.runtime, TABLE_HOOKS, options=options
+        )
+        if translation.metadata is not None:
+            transaction.update_metadata(translation.metadata)
+        CACHE.offer(transaction.add(*translation.actions).commit().snapshot)
+
+
+def _rows_of(request: CommitRequest) -> CommitRequest:
+    """The snapshots of the commit that ends a staged creation."""
+    kept = tuple(u for u in request.updates if isinstance(u, up.AddSnapshot | up.SetSnapshotRef))
+    return msgspec.structs.replace(request, requirements=(), updates=kept)
+
+
+def _overtaken(deadline_ms: int) -> ConflictError:
+    return ConcurrentWriteException(
+        Code.CONFLICT_WRITE,
+        f"Other writers took every version for {deadline_ms / 1000:g} seconds.",
+        why="a commit is tried as the next version until a deadline",
+        fix="Commit again when fewer writers are active.",
+    )

@@ -1,0 +1,257 @@
+"""Rows that a client deletes by position: delete files of format 2, vectors of format 3.
+
+Delta has no position delete files. In format 2 the data files are rewritten without those rows, in
+the same commit. In format 3 a client's vector is copied into a vector file of Delta's: VACUUM of
+Delta Spark would delete a Puffin file that is named by its absolute path, and the table with it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.log import (
+    decode_payload,
+    dv_key,
+    inline_descriptor,
+    read_dv,
+    write_dv_file,
+)
+from twinlake.protocol import keys
+from twinlake.runtime import RewriteRequest
+from twinlake.table.rows import ArrowRewriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from twinlake.actions import Action, AddFile
+    from twinlake.iceberg.requests import SourceFile
+    from twinlake.log import Snapshot
+    from twinlake.runtime import Runtime
+    from twinlake.table.iceberg_commits.client_files import ClientFiles
+    from twinlake.table.rows import UncommittedFiles
+
+__all__ = ["DeletedRows", "apply_position_deletes", "copy_vectors", "read_deletes"]
+
+_POSITION: Final = 1
+_PUFFIN: Final = "PUFFIN"
+_LENGTH_SIZE: Final = 4
+#: Length, magic number, number of bitmaps, and checksum.
+_SMALLEST_VECTOR: Final = 20
+
+DeletedRows = dict[str, Any]
+"""Bitmaps of deleted positions by the location of the data file."""
+
+
+def read_deletes(deletes: Iterable[SourceFile], files: ClientFiles) -> DeletedRows:
+    """The positions that delete files name; equality deletes are refused."""
+    from pyroaring import BitMap64
+
+    found: DeletedRows = {}
+    equality = [one.path for one in deletes if one.content != _POSITION]
+    if equality:
+        raise _refused(
+            f"{len(equality)} delete files delete rows by equality, which Delta cannot say",
+            "Let the writer delete rows by position or copy on write.",
+        )
+    for one in deletes:
+        if one.format == _PUFFIN:
+            target = one.referenced_data_file
+            if target is None:
+                raise _refused(f"deletion vector {one.path} names no data file", "Name it.")
+            found[target] = found.get(target, BitMap64()) | _vector(one, files)
+        else:
+            for target, positions in _positions(one, files).items():
+                found[target] = found.get(target, BitMap64()) | BitMap64(positions)
+    return found
+
+
+def _vector(file: SourceFile, files: ClientFiles) -> Any:
+    """The bitmap of a ``deletion-vector-v1`` blob."""
+    if file.content_offset is None or file.content_size is None:
+        raise _refused(f"deletion vector {file.path} has no offset or size", "State both.")
+    if not _SMALLEST_VECTOR <= file.content_size <= files.limits.unpacked_bytes:
+        raise _refused(f"deletion vector {file.path} has an odd size", "Write it again.")
+    blob = files.read_range(file.path, file.content_offset, file.content_size)
+    payload, checksum = blob[_LENGTH_SIZE:-_LENGTH_SIZE], blob[-_LENGTH_SIZE:]
+    if (
+        len(blob) != file.content_size
+        or struct.unpack(">I", blob[:_LENGTH_SIZE])[0] != len(payload)
+        or struct.unpack(">I", checksum)[0] != zlib.crc32(payload)
+    ):
+        raise _refused(f"deletion vector {file.path} is damaged", "Write it again.")
+    try:
+        return decode_payload(payload)
+    except CorruptTable as error:
+        raise _refused(
+            f"deletion vector {file.path} is damaged: {error.why}", "Write it again."
+        ) from error
+
+
+def _positions(file: SourceFile, files: ClientFiles) -> dict[str, set[int]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        data = pa.BufferReader(files.read(file.path))
+        table = pq.read_table(data, columns=["file_path", "pos"])
+        pairs = zip(
+            table.column("file_path").to_pylist(), table.column("pos").to_pylist(), strict=True
+        )
+        found: dict[str, set[int]] = {}
+        for path, position in pairs:
+            found.setdefault(path, set()).add(int(position))
+    except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
+        raise _refused(
+            f"delete file {file.path} cannot be read: {error}", "Write it again."
+        ) from error
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A data file that loses rows, and the positions of those it loses."""
+
+    add: AddFile
+    is_live: bool
+    """Whether the table has it already; else it came with the same request."""
+    hidden: Any
+
+
+def _targets(
+    deleted: DeletedRows, live: Mapping[str, AddFile], added: Mapping[str, AddFile]
+) -> list[_Target]:
+    targets, dead = [], []
+    for location, hidden in deleted.items():
+        if location in added:
+            targets.append(_Target(added[location], False, hidden))
+        elif location in live:
+            targets.append(_Target(live[location], True, hidden))
+        else:
+            dead.append(location)
+    if dead:
+        raise _refused(
+            f"rows are deleted from files that the table does not have any more: "
+            f"{', '.join(sorted(dead)[:5])}",
+            "Scan the table again, then delete the rows that are to go.",
+        )
+    for target in targets:
+        rows = target.add.num_records
+        if rows is not None and target.hidden and target.hidden.max() >= rows:
+            raise _refused(
+                f"a row after the last of {target.add.path} is deleted", "Write the delete again."
+            )
+    return targets
+
+
+def apply_position_deletes(
+    deleted: DeletedRows,
+    live: Mapping[str, AddFile],
+    added: dict[str, AddFile],
+    *,
+    snapshot: Snapshot,
+    runtime: Runtime,
+    limit: int,
+    made: UncommittedFiles,
+) -> list[Action]:
+    """Rewrite the data files without the deleted rows; returns what the commit does beside.
+
+    Files of ``added``, which came with the same request, are replaced in place.
+    """
+    if snapshot.metadata.get(keys.ICEBERG_POSITION_DELETES).strip().lower() == "refuse":
+        raise _refused(
+            f"the table refuses position deletes (`{keys.ICEBERG_POSITION_DELETES}`)",
+            "Delete by copy on write, with `write.delete.mode=copy-on-write` and its relatives.",
+        )
+    targets = [target for target in _targets(deleted, live, added) if target.hidden]
+    size = sum(target.add.size for target in targets)
+    if size > limit:
+        raise _refused(
+            f"{size:,} bytes of data files would be rewritten, and the server rewrites {limit:,}",
+            "Delete fewer rows at once, or delete by copy on write.",
+        )
+    now = runtime.clock.now_ms()
+    actions: list[Action] = []
+    hollow = [t for t in targets if len(t.hidden) < (t.add.num_records or 0)]
+    request = RewriteRequest(
+        snapshot=snapshot,
+        bins=tuple(
+            (msgspec.structs.replace(t.add, deletion_vector=inline_descriptor(t.hidden)),)
+            for t in hollow
+        ),
+        metadata=snapshot.metadata,
+        row_ids=False,
+        progress=runtime.progress,
+    )
+    written = ArrowRewriter().rewrite(request) if hollow else []
+    new = {t.add.path: list(files) for t, files in zip(hollow, written, strict=True)}
+    by_path = {add.path: location for location, add in added.items()}
+    for target in targets:
+        rewritten = [
+            msgspec.structs.replace(file, data_change=True) for file in new.get(target.add.path, [])
+        ]
+        made.add(*rewritten)
+        if target.is_live:
+            actions.append(target.add.remove(deletion_timestamp=now, data_change=True))
+        else:
+            del added[by_path[target.add.path]]
+        actions.extend(rewritten)
+    return actions
+
+
+def copy_vectors(
+    deleted: DeletedRows,
+    live: Mapping[str, AddFile],
+    added: dict[str, AddFile],
+    *,
+    snapshot: Snapshot,
+    runtime: Runtime,
+    data_change: bool,
+    made: UncommittedFiles,
+) -> list[Action]:
+    """Give data files the vectors of a client, in a vector file of Delta's.
+
+    A vector must contain the one that the file has: rows do not come back.
+    """
+    targets = _targets(deleted, live, added)
+    for target in targets:
+        own = target.add.deletion_vector
+        if own is not None and not read_dv(snapshot.store, own).issubset(target.hidden):
+            raise _refused(
+                f"the vector of {target.add.path} brings back rows that were deleted",
+                "Scan the table again: a vector holds all rows that were deleted before.",
+            )
+    targets = [target for target in targets if target.hidden]
+    if not targets:
+        return []
+    name = runtime.ids.uuid()
+    content, descriptors = write_dv_file([target.hidden for target in targets], name)
+    made.add_key(dv_key(name))
+    snapshot.store.put(dv_key(name), content)
+    now = runtime.clock.now_ms()
+    actions: list[Action] = []
+    by_path = {add.path: location for location, add in added.items()}
+    for target, descriptor in zip(targets, descriptors, strict=True):
+        masked = msgspec.structs.replace(
+            target.add, deletion_vector=descriptor, data_change=data_change
+        )
+        if target.is_live:
+            actions.append(target.add.remove(deletion_timestamp=now, data_change=data_change))
+            actions.append(masked)
+        else:
+            added[by_path[target.add.path]] = masked
+    return actions
+
+
+def _refused(why: str, fix: str) -> UserError:
+    return UserError(
+        Code.COMPAT,
+        "The deletes of this commit cannot be committed.",
+        why=why,
+        fix=fix,
+    )
