@@ -9,20 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
+from twinlake.rest.names import TableIdentity
 from twinlake.rest.settings import ServerLimits, ServerSettings, Warehouse, check_host
 
 if TYPE_CHECKING:
     from twinlake.rest.application import create_application
     from twinlake.rest.catalog import CatalogDatabase, open_database
+    from twinlake.rest.purge import expire_dropped
     from twinlake.rest.server import serve
 
 __all__ = [
     "CatalogDatabase",
     "ServerLimits",
     "ServerSettings",
+    "TableIdentity",
     "Warehouse",
     "check_host",
     "create_application",
+    "expire_dropped",
     "open_database",
     "serve",
 ]
@@ -33,6 +37,7 @@ if not TYPE_CHECKING:  # the web stack is loaded by what needs it
         {
             "twinlake.rest.application": ("create_application",),
             "twinlake.rest.catalog": ("CatalogDatabase", "open_database"),
+            "twinlake.rest.purge": ("expire_dropped",),
             "twinlake.rest.server": ("serve",),
         },
     )

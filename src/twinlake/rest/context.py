@@ -10,7 +10,9 @@ from twinlake.errors import Code, UserError
 from twinlake.rest.catalog import open_database
 from twinlake.rest.counters import RequestCounters
 from twinlake.rest.location_policy import LocationPolicy, home_location
+from twinlake.rest.names_file import import_names
 from twinlake.rest.served_tables import ServedTables
+from twinlake.rest.single_change import SingleChange
 from twinlake.rest.table_answers import TableAnswers
 from twinlake.rest.table_loader import TableLoader
 from twinlake.runtime import Runtime
@@ -18,6 +20,7 @@ from twinlake.table.iceberg_commits import IcebergCommits
 
 if TYPE_CHECKING:
     from twinlake.rest.catalog import CatalogDatabase
+    from twinlake.rest.request import ApiRequest
     from twinlake.rest.settings import ServerSettings
 
 __all__ = ["ServerContext"]
@@ -61,6 +64,8 @@ class ServerContext:
             answers=answers,
             runtime=runtime,
         )
+        if settings.names_file is not None:
+            import_names(tables, settings.names_file)
         return cls(
             settings=settings,
             database=database,
@@ -82,6 +87,10 @@ class ServerContext:
                 fields={"warehouse": name[:100]},
             )
         return name
+
+    def single_change(self, warehouse: str, request: ApiRequest) -> SingleChange:
+        """The change of the database that a request makes."""
+        return SingleChange(self.database, self.runtime, warehouse, request)
 
     def close(self) -> None:
         """Let what runs end, then close the database."""

@@ -22,7 +22,7 @@ from twinlake.errors import (
     UserError,
 )
 from twinlake.iceberg.requests import decode_commit, decode_create
-from twinlake.log import CACHE, has_table
+from twinlake.log import has_table
 from twinlake.rest.catalog import Namespaces, TableRow, Tables, already_there
 from twinlake.rest.location_policy import table_store
 from twinlake.rest.names import TableIdentity
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from twinlake.rest.catalog import CatalogDatabase
     from twinlake.rest.location_policy import LocationPolicy
+    from twinlake.rest.single_change import SingleChange
     from twinlake.rest.table_answers import TableAnswer, TableAnswers
     from twinlake.rest.table_loader import TableLoader
     from twinlake.runtime import Runtime
@@ -84,7 +85,7 @@ class ServedTables:
         store = table_store(root)
         if request.stage_create:
             with self.database.reading() as connection:
-                Tables(connection, warehouse).require_free(self._new_row(identity, root))
+                Tables(connection, warehouse).require_free(self.new_row(identity, root))
             return table_document(self.commits.stage(store, body), None)
         with self._reserved(warehouse, identity, root) as row:
             state = self.commits.create(store, body, key)
@@ -113,9 +114,17 @@ class ServedTables:
         return self.answers.keep(state, "all")
 
     def register(
-        self, warehouse: str, identity: TableIdentity, location: str, *, overwrite: bool
+        self,
+        warehouse: str,
+        identity: TableIdentity,
+        location: str,
+        change: SingleChange,
+        *,
+        overwrite: bool,
     ) -> TableAnswer:
         """Give a Delta table that is there a name."""
+        if kept := change.before():
+            return self._at(kept[1].decode())
         root = self.policies[warehouse].resolve(_root_of(location))
         store = table_store(root)
         with self.database.reading() as connection:
@@ -131,7 +140,7 @@ class ServedTables:
             )
         self.policies[warehouse].refuse_inside_table(root)
         state = self.commits.load(store)
-        row = self._new_row(identity, root, uuid=state.uuid)
+        row = self.new_row(identity, root, uuid=state.uuid)
         with self.database.changing() as connection:
             tables = Tables(connection, warehouse)
             before = tables.find(identity) if overwrite else None
@@ -142,31 +151,27 @@ class ServedTables:
             if dropped is not None and dropped.dropped_ms is not None and not dropped.purge:
                 tables.remove(dropped.id)
             tables.add(row)
+            change.keep(connection, 200, root.encode())
         return self.answers.keep(state, "all")
 
-    def unregister(self, warehouse: str, identity: TableIdentity) -> TableAnswer:
+    def unregister(
+        self, warehouse: str, identity: TableIdentity, change: SingleChange
+    ) -> TableAnswer:
         """Forget a table; nothing of it is deleted, and it can be registered elsewhere."""
+        if kept := change.before():
+            return self._at(kept[1].decode())
         row = self._row(warehouse, identity)
         with self._missing_is_dropped(warehouse, row):
             self.commits.load(table_store(row.root))
         with self.database.changing() as connection:
-            Tables(connection, warehouse).load(identity)
-            Tables(connection, warehouse).remove(row.id)
+            tables = Tables(connection, warehouse)
+            tables.remove(tables.load(identity).id)
+            change.keep(connection, 200, row.root.encode())
         # Looked at once more: whoever committed before the row went is in it.
-        return self.answers.keep(self.commits.load(table_store(row.root)), "all")
+        return self._at(row.root)
 
-    def rename(self, warehouse: str, source: TableIdentity, target: TableIdentity) -> None:
-        """Give a table another name."""
-        with self.database.changing() as connection:
-            Tables(connection, warehouse).rename(source, target)
-
-    def drop(self, warehouse: str, identity: TableIdentity, *, purge: bool) -> None:
-        """Take the name from a table."""
-        with self.database.changing() as connection:
-            row = Tables(connection, warehouse).drop(
-                identity, self.runtime.clock.now_ms(), purge=purge
-            )
-        CACHE.forget(row.root)
+    def _at(self, root: str) -> TableAnswer:
+        return self.answers.keep(self.commits.load(table_store(root)), "all")
 
     def _find(self, warehouse: str, identity: TableIdentity) -> TableRow | None:
         """The row of a table that is there."""
@@ -195,7 +200,8 @@ class ServedTables:
         policy.refuse_inside_table(root)
         return root
 
-    def _new_row(self, identity: TableIdentity, root: str, uuid: str | None = None) -> TableRow:
+    def new_row(self, identity: TableIdentity, root: str, uuid: str | None = None) -> TableRow:
+        """A row that is not in the database yet."""
         return TableRow(
             id=str(self.runtime.ids.uuid()),
             identity=identity,
@@ -207,7 +213,7 @@ class ServedTables:
     @contextlib.contextmanager
     def _reserved(self, warehouse: str, identity: TableIdentity, root: str) -> Iterator[TableRow]:
         """A row while the table is made; it goes if the table surely was not."""
-        row = self._new_row(identity, root)
+        row = self.new_row(identity, root)
         with self.database.changing() as connection:
             tables = Tables(connection, warehouse)
             before = tables.find(identity)

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     ),
     "import": ("import_:import_command", "Make a twinlake table of an Iceberg table, in place."),
     "serve": ("serve:serve", "Serve tables to Iceberg clients as an Iceberg REST catalog."),
+    "catalog": ("catalog:catalog", "Manage the names of `twinlake serve`."),
     "verify": ("verify:verify", "Check models of commits, and the code that commits."),
     "demo": ("demo:demo", "Run the examples on real tables and show each step."),
     "completion": ("completion:completion", "Print the completion script of a shell."),

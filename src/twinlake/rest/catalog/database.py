@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, StorageError
+from twinlake.errors import Code, StorageError, UserError
 from twinlake.rest.catalog.dialect import dialect_of
 from twinlake.rest.catalog.migrations import migrate
 
@@ -75,9 +75,17 @@ class CatalogDatabase:
             ) from error
 
 
-def open_database(url: str) -> CatalogDatabase:
-    """The database at a path or URL, made and brought to the newest layout if need be."""
+def open_database(url: str, *, create: bool = True) -> CatalogDatabase:
+    """The database at a path or URL, brought to the newest layout; made if there is none."""
     database = CatalogDatabase(dialect_of(url))
+    if not create and not database.dialect.exists():
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"There is no database {database.dialect.address}.",
+            why="no server was started with it",
+            fix="Give `--database` the file that the server was started with.",
+            fields={"database": database.dialect.address},
+        )
     with database._failures():
         migrate(database.dialect)
     return database

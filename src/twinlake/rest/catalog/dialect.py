@@ -54,6 +54,10 @@ class Dialect(Protocol):
         """What its driver raises."""
         ...
 
+    def exists(self) -> bool:
+        """Whether somebody has made the database."""
+        ...
+
     def execute(self, statement: str, values: Sequence[Any]) -> Cursor:
         """Run a statement on the connection of this thread."""
         ...
@@ -78,6 +82,10 @@ class SqliteDialect:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self._path.exists()
 
     def execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
         """Run a statement on the connection of this thread."""

@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from twinlake.rest.catalog.database import Connection
     from twinlake.rest.catalog.pages import PageRequest
 
-__all__ = ["TableRow", "Tables", "already_there"]
+__all__ = ["TABLE_COLUMNS", "TableRow", "Tables", "already_there", "table_of"]
 
-_COLUMNS = (
-    "t.id, t.root, t.uuid, t.name, t.namespace_key, t.created_ms, t.dropped_ms, t.purge, n.name"
-)
-_FROM = (
+TABLE_COLUMNS = (
+    "t.id, t.root, t.uuid, t.name, t.namespace_key, t.created_ms, t.dropped_ms, t.purge, n.name "
     "FROM tables t LEFT JOIN namespaces n "
     "ON n.warehouse = t.warehouse AND n.namespace_key = t.namespace_key"
 )
+"""What ``table_of`` makes a table of, and where it comes from."""
 _IS = "warehouse = ? AND namespace_key = ? AND table_key = ? AND dropped_ms IS NULL"
 
 
@@ -53,16 +52,25 @@ class Tables:
     connection: Connection
     warehouse: str
 
+    @staticmethod
+    def everywhere(connection: Connection, warehouse: str | None) -> list[tuple[str, TableRow]]:
+        """The tables of all warehouses, or of one, with the warehouse of each."""
+        found = connection.rows(
+            f"SELECT t.warehouse, {TABLE_COLUMNS} WHERE t.dropped_ms IS NULL "
+            "AND t.uuid IS NOT NULL ORDER BY t.warehouse, t.namespace_key, t.table_key"
+        )
+        return [(row[0], table_of(row[1:])) for row in found if warehouse in (None, row[0])]
+
     def find(self, identity: TableIdentity) -> TableRow | None:
         """The table of a name, in whatever case, or None."""
         found = self.connection.row(
-            f"SELECT {_COLUMNS} {_FROM} WHERE t.warehouse = ? AND t.namespace_key = ? "
+            f"SELECT {TABLE_COLUMNS} WHERE t.warehouse = ? AND t.namespace_key = ? "
             "AND t.table_key = ? AND t.dropped_ms IS NULL",
             self.warehouse,
             identity.namespace.key,
             identity.key,
         )
-        return None if found is None else _table(found)
+        return None if found is None else table_of(found)
 
     def load(self, identity: TableIdentity) -> TableRow:
         """The table of a name."""
@@ -75,7 +83,7 @@ class Tables:
         """The tables of a namespace, as far as they are there."""
         Namespaces(self.connection, self.warehouse).require(namespace)
         found = self.connection.rows(
-            f"SELECT {_COLUMNS}, t.table_key {_FROM} WHERE t.warehouse = ? "
+            f"SELECT t.table_key, {TABLE_COLUMNS} WHERE t.warehouse = ? "
             "AND t.namespace_key = ? AND t.dropped_ms IS NULL AND t.uuid IS NOT NULL "
             "AND t.table_key > ? ORDER BY t.table_key LIMIT ?",
             self.warehouse,
@@ -83,7 +91,7 @@ class Tables:
             asked.after,
             asked.limit,
         )
-        return NamePage.of([(row[-1], _table(row[:-1]).identity) for row in found], asked.size)
+        return NamePage.of([(row[0], table_of(row[1:]).identity) for row in found], asked.size)
 
     def add(self, row: TableRow) -> None:
         """Add a table whose name is free and whose root is apart from all others."""
@@ -142,8 +150,8 @@ class Tables:
 
     def at(self, root: str) -> TableRow | None:
         """The row of any warehouse that has this very root, dropped or not."""
-        found = self.connection.row(f"SELECT {_COLUMNS} {_FROM} WHERE t.root = ?", root)
-        return None if found is None else _table(found)
+        found = self.connection.row(f"SELECT {TABLE_COLUMNS} WHERE t.root = ?", root)
+        return None if found is None else table_of(found)
 
     def missing(self, identity: TableIdentity) -> UserError:
         """The error for a name that no table has."""
@@ -186,7 +194,8 @@ def _folders_above(root: str) -> list[str]:
     return [f"{scheme}{mark}{'/'.join(parts[:depth])}" for depth in range(1, len(parts) + 1)]
 
 
-def _table(row: Any) -> TableRow:
+def table_of(row: Any) -> TableRow:
+    """The table of a row with ``TABLE_COLUMNS``."""
     row_id, root, uuid, name, namespace_key, created, dropped, purge, namespace = row
     levels = (namespace or namespace_key).split("\x1f")
     return TableRow(

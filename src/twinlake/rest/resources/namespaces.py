@@ -13,6 +13,7 @@ from twinlake.rest.response import ApiResponse, json_response, no_content
 from twinlake.rest.routes import Route
 
 if TYPE_CHECKING:
+    from twinlake.rest.catalog import Connection
     from twinlake.rest.context import ServerContext
     from twinlake.rest.request import ApiRequest
 
@@ -57,9 +58,13 @@ def create_namespace(context: ServerContext, request: ApiRequest) -> ApiResponse
     asked = request.decode(_CreateNamespace)
     name = NamespaceName.of(asked.namespace)
     properties = asked.properties or {}
-    with context.database.changing() as connection:
-        made = Namespaces(connection, _warehouse(context, request)).create(name, properties)
-    return json_response({"namespace": made.levels, "properties": properties})
+    warehouse = _warehouse(context, request)
+
+    def change(connection: Connection) -> ApiResponse:
+        made = Namespaces(connection, warehouse).create(name, properties)
+        return json_response({"namespace": made.levels, "properties": properties})
+
+    return context.single_change(warehouse, request).run(change)
 
 
 def load_namespace(context: ServerContext, request: ApiRequest) -> ApiResponse:
@@ -78,9 +83,13 @@ def namespace_exists(context: ServerContext, request: ApiRequest) -> ApiResponse
 
 def drop_namespace(context: ServerContext, request: ApiRequest) -> ApiResponse:
     """Forget an empty namespace."""
-    with context.database.changing() as connection:
-        Namespaces(connection, _warehouse(context, request)).drop(request.namespace)
-    return no_content()
+    warehouse, name = _warehouse(context, request), request.namespace
+
+    def change(connection: Connection) -> ApiResponse:
+        Namespaces(connection, warehouse).drop(name)
+        return no_content()
+
+    return context.single_change(warehouse, request).run(change)
 
 
 def update_properties(context: ServerContext, request: ApiRequest) -> ApiResponse:
@@ -96,11 +105,14 @@ def update_properties(context: ServerContext, request: ApiRequest) -> ApiRespons
             fix="Leave it in one of them.",
             fields={"properties": both},
         )
-    with context.database.changing() as connection:
-        gone, missing = Namespaces(connection, _warehouse(context, request)).change_properties(
-            request.namespace, updates, removals
-        )
-    return json_response({"updated": list(updates), "removed": gone, "missing": missing})
+    warehouse, name = _warehouse(context, request), request.namespace
+
+    def change(connection: Connection) -> ApiResponse:
+        namespaces = Namespaces(connection, warehouse)
+        gone, missing = namespaces.change_properties(name, updates, removals)
+        return json_response({"updated": list(updates), "removed": gone, "missing": missing})
+
+    return context.single_change(warehouse, request).run(change)
 
 
 def _warehouse(context: ServerContext, request: ApiRequest) -> str:

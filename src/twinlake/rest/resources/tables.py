@@ -14,6 +14,7 @@ from twinlake.rest.response import ApiResponse, json_response, no_content
 from twinlake.rest.routes import Route
 
 if TYPE_CHECKING:
+    from twinlake.rest.catalog import Connection
     from twinlake.rest.context import ServerContext
     from twinlake.rest.request import ApiRequest
     from twinlake.rest.table_answers import TableAnswer
@@ -95,35 +96,45 @@ def commit_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
 
 def drop_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
     """Take the name from a table; ``purgeRequested`` lets its files be deleted later."""
-    context.tables.drop(
-        _warehouse(context, request), request.table, purge=request.flag("purgeRequested")
-    )
-    return no_content()
+    warehouse, identity = _warehouse(context, request), request.table
+    purge, now_ms = request.flag("purgeRequested"), context.runtime.clock.now_ms()
+
+    def change(connection: Connection) -> ApiResponse:
+        Tables(connection, warehouse).drop(identity, now_ms, purge=purge)
+        return no_content()
+
+    return context.single_change(warehouse, request).run(change)
 
 
 def register_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
     """Give a Delta table that is there a name."""
-    asked = request.decode(_RegisterTable)
+    warehouse, asked = _warehouse(context, request), request.decode(_RegisterTable)
     return context.tables.register(
-        _warehouse(context, request),
+        warehouse,
         TableIdentity.of(request.namespace.levels, asked.name),
         asked.metadata_location,
+        context.single_change(warehouse, request),
         overwrite=asked.overwrite,
     ).response
 
 
 def unregister_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
     """Forget a table without touching its files."""
-    return context.tables.unregister(_warehouse(context, request), request.table).response
+    warehouse = _warehouse(context, request)
+    change = context.single_change(warehouse, request)
+    return context.tables.unregister(warehouse, request.table, change).response
 
 
 def rename_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
     """Give a table another name."""
-    asked = request.decode(_RenameTable)
-    context.tables.rename(
-        _warehouse(context, request), asked.source.identity, asked.destination.identity
-    )
-    return no_content()
+    warehouse, asked = _warehouse(context, request), request.decode(_RenameTable)
+    source, target = asked.source.identity, asked.destination.identity
+
+    def change(connection: Connection) -> ApiResponse:
+        Tables(connection, warehouse).rename(source, target)
+        return no_content()
+
+    return context.single_change(warehouse, request).run(change)
 
 
 def _is_known(request: ApiRequest, found: TableAnswer) -> bool:
