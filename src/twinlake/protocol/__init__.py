@@ -40,6 +40,7 @@ from twinlake.protocol.properties.iceberg import (
     COPY_ON_WRITE,
     HISTORY_AGE,
     ICEBERG_PREFIX,
+    SERIALIZABLE,
     is_reserved_for_iceberg,
     requested_iceberg_properties,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "POLICIES",
     "PROPERTIES",
     "ROW_TRACKING_DOMAIN",
+    "SERIALIZABLE",
     "Client",
     "ClientLike",
     "Clustering",

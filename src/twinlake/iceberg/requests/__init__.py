@@ -13,6 +13,7 @@ from twinlake.iceberg.requests.manifest import (
     decode_manifest,
     decode_manifest_list,
 )
+from twinlake.iceberg.requests.new_table import NewTable
 from twinlake.iceberg.requests.operation import delta_operation
 from twinlake.iceberg.requests.properties import CLIENT_KEYS, change_properties
 from twinlake.iceberg.requests.requirements import failed_requirements
@@ -20,13 +21,12 @@ from twinlake.iceberg.requests.schema import (
     ImportedSchema,
     changed_schema,
     import_schema,
-    with_fresh_ids,
 )
 from twinlake.iceberg.requests.snapshot_diff import SnapshotDiff, diff_files
 from twinlake.iceberg.requests.table_change import ClientSnapshot, TableChange, read_updates
 from twinlake.iceberg.requests.table_request import (
-    CommitRequest,
-    CreateRequest,
+    CommitTableRequest,
+    CreateTableRequest,
     decode_commit,
     decode_create,
     malformed,
@@ -35,11 +35,12 @@ from twinlake.iceberg.requests.table_request import (
 __all__ = [
     "CLIENT_KEYS",
     "ClientSnapshot",
-    "CommitRequest",
-    "CreateRequest",
+    "CommitTableRequest",
+    "CreateTableRequest",
     "EntryStatus",
     "ImportedSchema",
     "ListedManifest",
+    "NewTable",
     "SnapshotDiff",
     "SourceEntry",
     "SourceFile",
@@ -59,5 +60,4 @@ __all__ = [
     "malformed",
     "partition_problem",
     "read_updates",
-    "with_fresh_ids",
 ]

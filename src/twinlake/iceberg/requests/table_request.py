@@ -8,12 +8,18 @@ import msgspec
 
 from twinlake.errors import Code, UserError
 from twinlake.iceberg.requests.requirements import AssertCreate, AssertRefSnapshotId, Requirement
-from twinlake.iceberg.requests.updates import AddSnapshot, Update
+from twinlake.iceberg.requests.updates import AddSnapshot, SetSnapshotRef, Update
 
-__all__ = ["CommitRequest", "CreateRequest", "decode_commit", "decode_create", "malformed"]
+__all__ = [
+    "CommitTableRequest",
+    "CreateTableRequest",
+    "decode_commit",
+    "decode_create",
+    "malformed",
+]
 
 
-class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class CommitTableRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """``CommitTableRequest``."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -23,6 +29,11 @@ class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     def creates(self) -> bool:
         """Whether the request is about a table that does not exist yet."""
         return any(isinstance(one, AssertCreate) for one in self.requirements)
+
+    def rows_only(self) -> CommitTableRequest:
+        """The same request without what makes the table: its snapshots, and where main goes."""
+        kept = (u for u in self.updates if isinstance(u, AddSnapshot | SetSnapshotRef))
+        return CommitTableRequest(updates=tuple(kept))
 
     @property
     def base_snapshot_id(self) -> int | None:
@@ -38,7 +49,7 @@ class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return found if isinstance(found, int) else None
 
 
-class CreateRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class CreateTableRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """``CreateTableRequest``."""
 
     name: str
@@ -52,16 +63,16 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 _Body = TypeVar("_Body")
 
-_COMMIT: Final = msgspec.json.Decoder(CommitRequest)
-_CREATE: Final = msgspec.json.Decoder(CreateRequest)
+_COMMIT: Final = msgspec.json.Decoder(CommitTableRequest)
+_CREATE: Final = msgspec.json.Decoder(CreateTableRequest)
 
 
-def decode_commit(body: bytes) -> CommitRequest:
+def decode_commit(body: bytes) -> CommitTableRequest:
     """A commit request; ``UserError`` where the body is none, or asks for an unknown update."""
     return _decoded(_COMMIT, body)
 
 
-def decode_create(body: bytes) -> CreateRequest:
+def decode_create(body: bytes) -> CreateTableRequest:
     """A request to create a table."""
     return _decoded(_CREATE, body)
 

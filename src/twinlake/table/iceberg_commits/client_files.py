@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.iceberg.importing import key_or_url, plain_location
 from twinlake.iceberg.requests import check_unpacked_size, decode_manifest, decode_manifest_list
+from twinlake.log import LOG_FOLDER
 from twinlake.storage import OnDisk, decode_path
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class ClientFiles:
         if not is_below or any(part in ("", ".", "..") for part in parts):
             raise _outside(location, f"the table is at {self.location}")
         if isinstance(self.store, OnDisk):
-            root = Path(self.store.local_path("")).resolve()
+            root = Path(self.store.local_path(LOG_FOLDER)).parent.resolve()
             if not Path(self.store.local_path("/".join(parts))).resolve().is_relative_to(root):
                 raise _outside(location, "a symbolic link leads out of the table")
         return path
@@ -136,8 +137,7 @@ def _outside(location: str, why: str) -> UserError:
         Code.PATH_UNSAFE,
         f"The request names {location}, which is not a place for files of this table.",
         why=why,
-        fix="Write files below the location of the table: leave out `write.data.path` and "
-        "`write.metadata.path`.",
+        fix="Write files below the location of the table, where its metadata says.",
         fields={"location": location},
     )
 

@@ -9,25 +9,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-
-import msgspec
+from urllib.parse import unquote
 
 from twinlake.commit import CommitOptions, Transaction
 from twinlake.errors import Code, ConcurrentWriteException, ConflictError
-from twinlake.iceberg.requests import decode_commit, decode_create, failed_requirements
-from twinlake.iceberg.requests import updates as up
+from twinlake.iceberg.requests import (
+    NewTable,
+    decode_commit,
+    decode_create,
+    failed_requirements,
+)
 from twinlake.log import CACHE, has_table
 from twinlake.runtime import Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
-from twinlake.table.iceberg_commits.create import NewTable, create_table, future_state
+from twinlake.table.iceberg_commits.create import create_table, future_state, table_metadata
 from twinlake.table.iceberg_commits.previous_commit import RequestIdentity
 from twinlake.table.iceberg_commits.translation import Translator, requirement_failed
 from twinlake.table.iceberg_commits.twin_state import load_state
 from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.requests import CommitRequest
+    from twinlake.iceberg.requests import CommitTableRequest
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
     from twinlake.table.iceberg_commits.twin_state import TwinState
@@ -50,30 +53,43 @@ class IcebergCommits:
         """The table as its newest version has it."""
         return load_state(store, self.runtime)
 
-    def create(self, store: Store, body: bytes) -> TwinState:
+    def create(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table by a ``CreateTableRequest``."""
         table = NewTable.of_request(decode_create(body))
-        create_table(store, table.metadata(self.runtime), self.runtime)
+        identity = RequestIdentity.of(body, key)
+        if has_table(store):
+            return self._created(store, identity)
+        metadata = table_metadata(table, unquote(store.url), self.runtime)
+        create_table(store, metadata, self.runtime, tags=identity.tags)
         return self.load(store)
 
     def stage(self, store: Store, body: bytes) -> bytes:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
         table = NewTable.of_request(decode_create(body))
-        return future_state(store, table.metadata(self.runtime), self.runtime).metadata()
+        metadata = table_metadata(table, unquote(store.url), self.runtime)
+        return future_state(store, metadata, self.runtime).metadata()
 
-    def create_staged(self, store: Store, body: bytes) -> TwinState:
+    def create_staged(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table, and its first rows with it, by the commit that ends a staged creation."""
         request = decode_commit(body)
+        identity = RequestIdentity.of(body, key, request)
         if has_table(store):
-            raise requirement_failed(["the table exists already"])
-        metadata = NewTable.of_updates(request).metadata(self.runtime)
+            return self._created(store, identity)
+        metadata = table_metadata(NewTable.of_updates(request), unquote(store.url), self.runtime)
         with UncommittedFiles(store) as made:
             translation = None
             if request.last_snapshot_id is not None:
                 state = future_state(store, metadata, self.runtime)
-                translation = self._translator(state, made).translate(_rows_of(request))
-            create_table(store, metadata, self.runtime, translation)
+                translation = self._translator(state, made).translate(request.rows_only())
+            create_table(store, metadata, self.runtime, translation, tags=identity.tags)
         return self.load(store)
+
+    def _created(self, store: Store, identity: RequestIdentity) -> TwinState:
+        """The table that is there already, if this very request has made it."""
+        state = self.load(store)
+        if identity.is_committed(state, self.runtime.clock.now_ms()):
+            return state
+        raise requirement_failed(["the table exists already"])
 
     def commit(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Commit a ``CommitTableRequest``; returns the table as it is then.
@@ -84,9 +100,11 @@ class IcebergCommits:
             CommitUnknown: the store did not say whether it was committed.
         """
         request = decode_commit(body)
-        return self._commit(store, request, RequestIdentity.of(request, body, key))
+        return self._commit(store, request, RequestIdentity.of(body, key, request))
 
-    def _commit(self, store: Store, request: CommitRequest, identity: RequestIdentity) -> TwinState:
+    def _commit(
+        self, store: Store, request: CommitTableRequest, identity: RequestIdentity
+    ) -> TwinState:
         until = self.runtime.clock.now_ms() + self.deadline_ms
         while True:
             state = load_state(store, self.runtime)
@@ -128,12 +146,6 @@ class IcebergCommits:
         if translation.metadata is not None:
             transaction.update_metadata(translation.metadata)
         CACHE.offer(transaction.add(*translation.actions).commit().snapshot)
-
-
-def _rows_of(request: CommitRequest) -> CommitRequest:
-    """The snapshots of the commit that ends a staged creation."""
-    kept = tuple(u for u in request.updates if isinstance(u, up.AddSnapshot | up.SetSnapshotRef))
-    return msgspec.structs.replace(request, requirements=(), updates=kept)
 
 
 def _overtaken(deadline_ms: int) -> ConflictError:

@@ -15,7 +15,7 @@ from twinlake.log import read_commit_info
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.requests import CommitRequest
+    from twinlake.iceberg.requests import CommitTableRequest
     from twinlake.table.iceberg_commits.twin_state import TwinState
 
 __all__ = ["KEY_LIFETIME_MS", "RequestIdentity"]
@@ -36,13 +36,15 @@ class RequestIdentity:
     base_snapshot_id: int | None
 
     @classmethod
-    def of(cls, request: CommitRequest, body: bytes, key: str | None) -> RequestIdentity:
-        """The identity of a request."""
+    def of(
+        cls, body: bytes, key: str | None, request: CommitTableRequest | None = None
+    ) -> RequestIdentity:
+        """The identity of a request; ``request`` is what its body asks for, if that is a commit."""
         return cls(
             key=key,
             digest=hashlib.sha256(body).hexdigest()[:32],
-            snapshot_id=request.last_snapshot_id,
-            base_snapshot_id=request.base_snapshot_id,
+            snapshot_id=request.last_snapshot_id if request is not None else None,
+            base_snapshot_id=request.base_snapshot_id if request is not None else None,
         )
 
     @property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, CorruptTable, UserError, how_to_set
 from twinlake.log import (
     decode_payload,
     dv_key,
@@ -166,7 +166,7 @@ def apply_position_deletes(
     if snapshot.metadata.get(keys.ICEBERG_POSITION_DELETES).strip().lower() == "refuse":
         raise _refused(
             f"the table refuses position deletes (`{keys.ICEBERG_POSITION_DELETES}`)",
-            "Delete by copy on write, with `write.delete.mode=copy-on-write` and its relatives.",
+            f"Delete by copy on write, or run {how_to_set(keys.ICEBERG_POSITION_DELETES, 'apply')}.",
         )
     targets = [target for target in _targets(deleted, live, added) if target.hidden]
     size = sum(target.add.size for target in targets)

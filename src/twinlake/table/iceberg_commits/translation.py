@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import Action, Metadata
     from twinlake.iceberg.requests import (
-        CommitRequest,
+        CommitTableRequest,
         ListedManifest,
         SnapshotDiff,
         SourceEntry,
@@ -85,7 +85,7 @@ class Translator:
     made: UncommittedFiles
     """Notes files that are written for the commit."""
 
-    def translate(self, request: CommitRequest) -> Translation:
+    def translate(self, request: CommitTableRequest) -> Translation:
         """The commit that a request asks for; all that is against it in one error."""
         change = read_updates(request.updates, self.state.table_metadata)
         _refuse(change.refusals)
