@@ -28,6 +28,11 @@ from twinlake.protocol.gates import (
     read_blockers,
     write_blockers,
 )
+from twinlake.protocol.iceberg_annotations import (
+    ICEBERG_DOMAIN,
+    NO_ANNOTATIONS,
+    IcebergAnnotations,
+)
 from twinlake.protocol.integers import Int, Long
 from twinlake.protocol.metadata import Metadata
 from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
@@ -80,9 +85,11 @@ __all__ = [
     "COPY_ON_WRITE",
     "FEATURES",
     "HISTORY_AGE",
+    "ICEBERG_DOMAIN",
     "ICEBERG_PREFIX",
     "LEGACY_FEATURES",
     "MINIMAL",
+    "NO_ANNOTATIONS",
     "NO_MARK",
     "POLICIES",
     "PROPERTIES",
@@ -95,6 +102,7 @@ __all__ = [
     "Feature",
     "FeatureKind",
     "FeatureTrace",
+    "IcebergAnnotations",
     "Int",
     "Long",
     "Metadata",

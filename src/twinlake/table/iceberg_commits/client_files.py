@@ -77,6 +77,13 @@ class ClientFiles:
             raise _outside(location, "the table keeps its own files there")
         return path
 
+    def metadata_key(self, location: str) -> str:
+        """The key of a file of Iceberg metadata; refused where none may be."""
+        key = decode_path(self._path(location))
+        if not key.startswith(_METADATA_FOLDER):
+            raise _outside(location, f"metadata of the table lies below {_METADATA_FOLDER}")
+        return key
+
     def read(self, location: str) -> bytes:
         """A delete file or another file below the table."""
         return self._load(decode_path(self._path(location)), location)
@@ -90,9 +97,7 @@ class ClientFiles:
             raise _unreadable(location, error) from error
 
     def _read_avro(self, location: str) -> bytes:
-        key = decode_path(self._path(location))
-        if not key.startswith(_METADATA_FOLDER):
-            raise _outside(location, f"metadata of the table lies below {_METADATA_FOLDER}")
+        key = self.metadata_key(location)
         data = self._load(key, location)
         try:
             check_unpacked_size(data, location, self.limits.unpacked_bytes)

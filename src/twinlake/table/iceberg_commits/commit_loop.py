@@ -25,7 +25,8 @@ from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
 from twinlake.table.iceberg_commits.create import create_table, future_state, table_metadata
 from twinlake.table.iceberg_commits.previous_commit import RequestIdentity
-from twinlake.table.iceberg_commits.translation import Translator, requirement_failed
+from twinlake.table.iceberg_commits.refusals import requirement_failed
+from twinlake.table.iceberg_commits.translation import Translator
 from twinlake.table.iceberg_commits.twin_state import load_state
 from twinlake.table.rows import UncommittedFiles
 

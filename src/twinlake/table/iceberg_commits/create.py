@@ -15,7 +15,7 @@ from twinlake.iceberg.derive import (
     layout_of,
     next_metadata,
 )
-from twinlake.iceberg.requests import change_properties, import_schema
+from twinlake.iceberg.requests import change_properties, import_schema, partition_columns
 from twinlake.log import first_snapshot
 from twinlake.protocol import (
     Metadata,
@@ -55,13 +55,13 @@ _OF_VERSIONS: Final = frozenset({"base-delta-version", "delta-timestamp", "delta
 
 def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata:
     """The Delta metadata of version 0; all that is against it in one error."""
-    imported = import_schema(table.schema)
+    imported = import_schema(table.schema, format_version=table.format_version)
     problems = list(imported.problems)
     if table.order.get("fields"):
         problems.append("a sort order: cluster the table instead, through twinlake")
     if table.schema.get("identifier-field-ids"):
         problems.append("identifier fields: Delta has none")
-    partitions, more = _partition_columns(table)
+    partitions, more = partition_columns(table.schema, table.spec)
     problems += more
     compat = _COMPAT_OF_FORMAT.get(table.format_version)
     if compat is None:
@@ -97,23 +97,6 @@ def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata
         partition_columns=metadata.partition_columns,
     )
     return with_column_mapping(None, metadata, runtime.ids)
-
-
-def _partition_columns(table: NewTable) -> tuple[tuple[str, ...], list[str]]:
-    names = {column["id"]: column["name"] for column in table.schema["fields"]}
-    found: list[str] = []
-    problems: list[str] = []
-    for part in table.spec.get("fields") or ():
-        name, transform, source = part.get("name"), part.get("transform"), part.get("source-id")
-        if transform != "identity" or source not in names:
-            problems.append(
-                f"partition field {name} ({transform}): Delta partitions by columns as they are"
-            )
-        elif name != names[source]:
-            problems.append(f"partition field {name}: Delta calls it {names[source]}")
-        else:
-            found.append(names[source])
-    return tuple(found), problems
 
 
 def create_table(
