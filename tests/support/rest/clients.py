@@ -121,13 +121,25 @@ class PyIceberg(RestClient):
         return pa.Table.from_pylist(list(rows), table.schema().as_arrow())
 
     def create(self, columns: str, partition_by: str = "", **properties: str) -> None:
+        from pyiceberg.partitioning import PartitionField, PartitionSpec
+        from pyiceberg.schema import assign_fresh_schema_ids
+        from pyiceberg.transforms import IdentityTransform
+
         from twinlake.schema import parse_ddl, to_arrow
 
-        schema = to_arrow(parse_ddl(columns), field_ids=False)
-        table = self.catalog.create_table(self.table, schema, properties=properties)
-        if partition_by:
-            with table.update_spec() as update:
-                update.add_identity(partition_by)
+        arrow = to_arrow(parse_ddl(columns), field_ids=False)
+        schema = assign_fresh_schema_ids(self.catalog._convert_schema_if_needed(arrow))
+        fields = [
+            PartitionField(
+                source_id=schema.find_field(name).field_id,
+                field_id=1000 + at,
+                transform=IdentityTransform(),
+                name=name,
+            )
+            for at, name in enumerate(partition_by.split(", ") if partition_by else [])
+        ]
+        spec = PartitionSpec(*fields)
+        self.catalog.create_table(self.table, schema, partition_spec=spec, properties=properties)
 
     def append(self, rows: Sequence[Row]) -> None:
         table = self._table()
