@@ -32,6 +32,7 @@ from twinlake.protocol.iceberg_annotations import (
     ICEBERG_DOMAIN,
     NO_ANNOTATIONS,
     IcebergAnnotations,
+    SnapshotTag,
 )
 from twinlake.protocol.integers import Int, Long
 from twinlake.protocol.metadata import Metadata
@@ -114,6 +115,7 @@ __all__ = [
     "ProtocolRequest",
     "Removal",
     "RowTracking",
+    "SnapshotTag",
     "active_features",
     "auto_enabled_features",
     "canonical_key",

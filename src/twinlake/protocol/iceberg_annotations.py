@@ -7,15 +7,11 @@ snapshot and no data file alive: what is attached to a snapshot goes with it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["ICEBERG_DOMAIN", "NO_ANNOTATIONS", "IcebergAnnotations"]
+__all__ = ["ICEBERG_DOMAIN", "NO_ANNOTATIONS", "IcebergAnnotations", "SnapshotTag"]
 
 ICEBERG_DOMAIN: Final = "twinlake.iceberg"
 _SNAPSHOT: Final = "snapshot-id"
@@ -35,24 +31,30 @@ class _Configuration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     partition_statistics: tuple[Document, ...] = ()
 
 
+class SnapshotTag(NamedTuple):
+    """A name for a snapshot."""
+
+    name: str
+    snapshot_id: int
+    max_age_ms: int | None = None
+    """How long the client wants the tag to stay."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergAnnotations:
-    """Tags by name, and the statistics files of snapshots as the Iceberg metadata lists them.
+    """Tags, and the statistics files of snapshots as the Iceberg metadata lists them.
 
-    >>> found = IcebergAnnotations().with_tag("v1", 7)
+    >>> found = IcebergAnnotations().with_tag(SnapshotTag("v1", 7))
     >>> found.refs()
     {'v1': {'snapshot-id': 7, 'type': 'tag'}}
     >>> IcebergAnnotations.parse(found.render()) == found
     True
     """
 
-    tags: Mapping[str, tuple[int, int | None]] = field(default_factory=dict, hash=False)
-    """The snapshot of a tag, and how long the tag is wanted."""
+    tags: tuple[SnapshotTag, ...] = ()
+    """One a name, in the order of the names."""
     statistics: tuple[Document, ...] = field(default=(), hash=False)
     partition_statistics: tuple[Document, ...] = field(default=(), hash=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tags", MappingProxyType(dict(self.tags)))
 
     @classmethod
     def parse(cls, text: str) -> IcebergAnnotations:
@@ -65,35 +67,38 @@ class IcebergAnnotations:
         except (msgspec.DecodeError, RecursionError):
             return cls()
         return cls(
-            tags={name: (tag.snapshot_id, tag.max_ref_age_ms) for name, tag in found.tags.items()},
+            tags=tuple(
+                SnapshotTag(name, tag.snapshot_id, tag.max_ref_age_ms)
+                for name, tag in sorted(found.tags.items())
+            ),
             statistics=_of_snapshots(found.statistics),
             partition_statistics=_of_snapshots(found.partition_statistics),
         )
 
     def render(self) -> str:
         """The configuration of the domain."""
-        tags = {name: _Tag(snapshot, age) for name, (snapshot, age) in sorted(self.tags.items())}
+        tags = {tag.name: _Tag(tag.snapshot_id, tag.max_age_ms) for tag in self.tags}
         found = _Configuration(tags, self.statistics, self.partition_statistics)
         return msgspec.json.encode(found).decode()
 
     def refs(self) -> dict[str, Document]:
         """The tags as the metadata file lists them."""
         return {
-            name: {
-                _SNAPSHOT: snapshot,
+            tag.name: {
+                _SNAPSHOT: tag.snapshot_id,
                 "type": _TAG,
-                **({} if age is None else {"max-ref-age-ms": age}),
+                **({} if tag.max_age_ms is None else {"max-ref-age-ms": tag.max_age_ms}),
             }
-            for name, (snapshot, age) in self.tags.items()
+            for tag in self.tags
         }
 
-    def with_tag(self, name: str, snapshot: int, age_ms: int | None = None) -> IcebergAnnotations:
+    def with_tag(self, tag: SnapshotTag) -> IcebergAnnotations:
         """A tag set or moved."""
-        return replace(self, tags={**self.tags, name: (snapshot, age_ms)})
+        return replace(self, tags=tuple(sorted((*self.without_tag(tag.name).tags, tag))))
 
     def without_tag(self, name: str) -> IcebergAnnotations:
         """A tag removed, if there is one."""
-        return replace(self, tags={k: v for k, v in self.tags.items() if k != name})
+        return replace(self, tags=tuple(tag for tag in self.tags if tag.name != name))
 
     def with_statistics(self, document: Document, *, of_partitions: bool) -> IcebergAnnotations:
         """The statistics file of a snapshot; it replaces the one that the snapshot had."""

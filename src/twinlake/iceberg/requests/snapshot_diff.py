@@ -42,18 +42,14 @@ def diff_files(
     """Compare what the last snapshot of a request lists with what the table has.
 
     ``entries`` are those of all manifests that came with the request, ``listed`` those that its
-    last snapshot still lists. ``dropped`` maps the identity of each live file in manifests of the table
-    that the last snapshot no longer lists to the key by which the caller knows it. A snapshot that
-    replaces the table leaves out its files without a word.
+    last snapshot still lists. ``dropped`` maps the identity of each live file in manifests of the
+    table that the last snapshot no longer lists to the key by which the caller knows it. A snapshot
+    that replaces the table leaves out its files without a word.
     """
     live = {e.file.identity: e for e in listed if e.status is not EntryStatus.DELETED}
-    known = list(entries)
-    added = {
-        e.file.identity for e in known if e.status is EntryStatus.ADDED and _own(e, snapshot_ids)
-    }
-    deleted = {
-        e.file.identity for e in known if e.status is EntryStatus.DELETED and _own(e, snapshot_ids)
-    }
+    own = [entry for entry in entries if _own(entry, snapshot_ids)]
+    added = {e.file.identity for e in own if e.status is EntryStatus.ADDED}
+    deleted = {e.file.identity for e in own if e.status is EntryStatus.DELETED}
     problems: list[str] = []
     for path, entry in live.items():
         if path in added or path in dropped:

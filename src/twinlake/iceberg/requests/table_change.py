@@ -13,7 +13,7 @@ import msgspec
 
 from twinlake.iceberg.requests import updates as up
 from twinlake.iceberg.requests.table_request import malformed
-from twinlake.protocol import NO_ANNOTATIONS
+from twinlake.protocol import NO_ANNOTATIONS, SnapshotTag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -265,7 +265,9 @@ class _UpdateReader:
         elif not self._has_snapshot(number):
             self._refuse(f"tag {name} at snapshot {number}: the table has no such snapshot")
         else:
-            found = self.change.annotations.with_tag(name, number, update.max_ref_age_ms)
+            found = self.change.annotations.with_tag(
+                SnapshotTag(name, number, update.max_ref_age_ms)
+            )
             self.change = replace(self.change, annotations=found)
 
     def _line_of_main(self) -> tuple[ClientSnapshot, ...]:

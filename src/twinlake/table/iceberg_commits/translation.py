@@ -53,6 +53,7 @@ __all__ = ["NAMES_TAG", "Translation", "Translator"]
 NAMES_TAG: Final = "icebergNames"
 """The tag of a data file that has the names of Iceberg's columns, not Delta's physical ones."""
 _REPLACE: Final = "replace"
+_VECTORS_SINCE: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +151,9 @@ class Translator:
         hit = {location: add for location, add in hit.items() if add.path not in live}
         bare = deletes.removed - live.keys() - {add.path for add in hit.values()}
         refuse([f"deleted rows of file {path} come back" for path in sorted(bare)])
-        refuse(
-            file_refusals(
-                metadata, adds=bool(data.added), removes=bool(data.removed or deletes.added)
-            )
-        )
+        rewrites = bool(deleted) and self.state.table_metadata.format_version < _VECTORS_SINCE
+        updates = bool(data.added) and bool(data.removed or deleted)
+        refuse(file_refusals(metadata, adds=bool(data.added), updates=updates or rewrites))
         check_scanned_files(self.state, change.snapshots, {**live, **hit})
         now = self.runtime.clock.now_ms()
         added = self._adds(change, data.added, metadata, now)
@@ -180,7 +179,7 @@ class Translator:
         data_change: bool,
     ) -> list[Action]:
         snapshot, runtime, made = self.state.snapshot, self.runtime, self.made
-        if self.state.table_metadata.format_version > 2:
+        if self.state.table_metadata.format_version >= _VECTORS_SINCE:
             return copy_vectors(
                 deleted,
                 live,
