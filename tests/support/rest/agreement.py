@@ -1,4 +1,4 @@
-"""After every step: twinlake, Delta Spark and all clients hold the same rows, and both sides agree."""
+"""After every step all readers of a table hold the same rows, and both of its sides agree."""
 
 from __future__ import annotations
 
