@@ -125,7 +125,7 @@ docs: setup ## write the generated reference pages
 
 lock: ## resolve the lock files again (needs uv)
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
-		--python-version 3.11 --upgrade --extra spark requirements.in pyproject.toml -o requirements.lock
+		--python-version 3.11 --upgrade --extra spark --extra server requirements.in pyproject.toml -o requirements.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--python-version 3.11 --upgrade requirements-connect.in -o requirements-connect.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
