@@ -102,8 +102,6 @@ def partition_columns(
             problems.append(
                 f"partition field {name} ({transform}): Delta partitions by columns as they are"
             )
-        elif name != names[source]:
-            problems.append(f"partition field {name}: Delta calls it {names[source]}")
         else:
             found.append(names[source])
     return tuple(found), problems

@@ -37,14 +37,14 @@ def diff_files(
     dropped: Mapping[str, str],
     snapshot_ids: frozenset[int],
     *,
-    replaces: bool = False,
+    may_leave_out: bool = False,
 ) -> SnapshotDiff:
     """Compare what the last snapshot of a request lists with what the table has.
 
     ``entries`` are those of all manifests that came with the request, ``listed`` those that its
     last snapshot still lists. ``dropped`` maps the identity of each live file in manifests of the
-    table that the last snapshot no longer lists to the key by which the caller knows it. A snapshot
-    that replaces the table leaves out its files without a word.
+    table that the last snapshot no longer lists to the key by which the caller knows it. With
+    ``may_leave_out`` they go without a word, as the files of a table that is replaced do.
     """
     live = {e.file.identity: e for e in listed if e.status is not EntryStatus.DELETED}
     own = [entry for entry in entries if _own(entry, snapshot_ids)]
@@ -59,7 +59,7 @@ def diff_files(
         else:
             problems.append(f"file {path} is listed as existing, and the table does not have it")
     gone = dropped.keys() - live.keys()
-    silent = () if replaces else sorted(gone - deleted)
+    silent = () if may_leave_out else sorted(gone - deleted)
     problems.extend(f"file {path} is neither listed nor deleted" for path in silent)
     problems.extend(
         f"file {path} is deleted and listed"

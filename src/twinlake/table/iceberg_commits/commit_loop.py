@@ -23,7 +23,12 @@ from twinlake.log import CACHE, has_table
 from twinlake.runtime import Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
-from twinlake.table.iceberg_commits.create import create_table, future_state, table_metadata
+from twinlake.table.iceberg_commits.create import (
+    create_table,
+    future_state,
+    staged_metadata,
+    table_metadata,
+)
 from twinlake.table.iceberg_commits.previous_commit import RequestIdentity
 from twinlake.table.iceberg_commits.refusals import requirement_failed
 from twinlake.table.iceberg_commits.translation import Translator
@@ -68,7 +73,7 @@ class IcebergCommits:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
         table = NewTable.of_request(decode_create(body))
         metadata = table_metadata(table, unquote(store.url), self.runtime)
-        return future_state(store, metadata, self.runtime).metadata()
+        return staged_metadata(store, metadata, self.runtime)
 
     def create_staged(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table, and its first rows with it, by the commit that ends a staged creation."""

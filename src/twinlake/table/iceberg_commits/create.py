@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+import msgspec
+
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import with_column_mapping, with_compat_properties
 from twinlake.errors import Code, UserError, listed
@@ -15,6 +17,7 @@ from twinlake.iceberg.derive import (
     layout_of,
     next_metadata,
 )
+from twinlake.iceberg.format import encode_metadata
 from twinlake.iceberg.requests import change_properties, import_schema, partition_columns
 from twinlake.log import first_snapshot
 from twinlake.protocol import (
@@ -38,15 +41,17 @@ if TYPE_CHECKING:
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
 
-__all__ = ["create_table", "future_state", "table_metadata"]
+__all__ = ["create_table", "future_state", "staged_metadata", "table_metadata"]
 
 _WITH_ROWS: Final = OperationName.CREATE_TABLE_AS_SELECT
 _COMPAT_OF_FORMAT: Final = {
     2: keys.ENABLE_ICEBERG_WRITER_COMPAT_V1,
     3: keys.ENABLE_ICEBERG_WRITER_COMPAT_V3,
 }
-#: Under these names Iceberg writers keep row ids when they rewrite rows, so Delta's do as well.
-_ROW_ID_COLUMNS: Final = {
+#: Writers of format 3 delete rows by vectors; and under these names they keep row ids when they
+#: rewrite rows, so Delta's do as well.
+_FORMAT_3: Final = {
+    keys.ENABLE_DELETION_VECTORS: "true",
     keys.MATERIALIZED_ROW_ID: "_row_id",
     keys.MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number",
 }
@@ -76,7 +81,7 @@ def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata
             keys.MAX_COLUMN_ID: str(table.last_column_id),
             keys.ENABLE_IN_COMMIT_TIMESTAMPS: "true",
             keys.ICEBERG_SYNC: "commit",
-            **(_ROW_ID_COLUMNS if table.format_version > 2 else {}),
+            **(_FORMAT_3 if table.format_version > 2 else {}),
         },
         created_time=runtime.clock.now_ms(),
     )
@@ -129,16 +134,28 @@ def create_table(
 
 
 def future_state(store: Store, metadata: Metadata, runtime: Runtime) -> TwinState:
-    """A table as it will be before its first rows; nothing is stored.
-
-    ``encode_metadata`` of it is what a client gets that stages the creation of a table.
-    """
+    """A table as it will be before its first rows; nothing is stored."""
     protocol = Protocol.for_new_table(metadata, policy="minimal")
     return TwinState(
         snapshot=first_snapshot(store, (protocol, metadata)),
         iceberg=IcebergState(metadata=_iceberg_metadata(metadata, unquote(store.url), runtime)),
         metadata_location="",
     )
+
+
+def staged_metadata(store: Store, metadata: Metadata, runtime: Runtime) -> bytes:
+    """What a client gets that stages the creation of a table; nothing is stored.
+
+    Its schema is number 0: DuckDB looks the first schema of a table up by that number, and goes
+    down where there is none. Nobody else has seen this metadata, and the commit that ends the
+    creation gives the schema anew.
+    """
+    staged = future_state(store, metadata, runtime).table_metadata
+    (schema,) = staged.schemas
+    numbered = msgspec.structs.replace(
+        staged, current_schema_id=0, schemas=({**schema, "schema-id": 0},)
+    )
+    return b"".join(encode_metadata(numbered))
 
 
 def _iceberg_metadata(metadata: Metadata, location: str, runtime: Runtime) -> TableMetadata:

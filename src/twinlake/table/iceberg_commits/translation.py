@@ -228,7 +228,9 @@ class Translator:
                     _flat(entries, (path for path in kinds if path in last)),
                     dropped,
                     ids,
-                    replaces=change.replaces,
+                    # DuckDB leaves out vectors that it replaces; rows that would come back by
+                    # it are found later.
+                    may_leave_out=change.replaces or content is ManifestContent.DELETES,
                 )
             )
         data, deletes = diffs
