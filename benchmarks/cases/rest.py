@@ -9,7 +9,7 @@ from benchmarks.iceberg_tables import many_snapshots, twin_table
 from benchmarks.rest_servers import NAMESPACE, load_client, what_is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from benchmarks.harness import Sample, Samples
 
@@ -194,7 +194,7 @@ def run_large(plan: Plan) -> list[CaseResult]:
     ]
 
 
-def _side(name: str, job: str, spec: dict[str, object]) -> Side:
+def _side(name: str, job: str, spec: Mapping[str, object]) -> Side:
     return Side(name=name, job=f"{_JOBS}:{job}", spec=spec, prefix=NAMESPACE)
 
 

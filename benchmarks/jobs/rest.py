@@ -147,7 +147,7 @@ class _Loads(_OnServer):
         return found
 
     def run(self) -> dict[str, float]:
-        metrics = {}
+        metrics: dict[str, float] = {}
         for name in self.wanted:
             before = self.server.cpu_seconds()
             found = self.load(name, self.spec["requests"])

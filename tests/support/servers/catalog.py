@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.rest.clients import CatalogAddress
+from tests.support.rest_clients.clients import CatalogAddress
 from tests.support.servers.server_process import accepts, free_port
 
 if TYPE_CHECKING:

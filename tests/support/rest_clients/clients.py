@@ -84,6 +84,9 @@ class RestClient(Engine):
         """The rows of a snapshot, or of the current one."""
         raise NotImplementedError
 
+    def optimize(self) -> None:
+        """Nothing, for clients that have no compaction of their own."""
+
     def create(self, columns: str, partition_by: str = "", **properties: str) -> None:
         """Make the table."""
         raise NotImplementedError
