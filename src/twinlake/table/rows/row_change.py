@@ -271,4 +271,5 @@ class LocalRowChange:
             options=self.options,
             tags=tags,
             txn=self.txn,
+            made=self.made,
         )
