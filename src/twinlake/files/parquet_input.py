@@ -21,15 +21,17 @@ __all__ = ["open_parquet"]
 _WHOLE_OBJECT: Final = 4 << 20
 
 
-def open_parquet(store: Store, add: AddFile) -> pq.ParquetFile:
-    """The file that an ``add`` names, its footer read."""
+def open_parquet(
+    store: Store, add: AddFile, *, footer: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """The file that an ``add`` names; its footer is read unless it is given."""
     store, key = resolve(store, add.path)
     try:
         if isinstance(store, OnDisk):
-            return _opened(pa.OSFile(store.local_path(key)))
+            return _opened(pa.OSFile(store.local_path(key)), footer)
         if add.size <= _WHOLE_OBJECT:
-            return _opened(pa.BufferReader(store.read(key)))
-        return _opened(pa.PythonFile(_ObjectFile(store, key, add.size), mode="r"))
+            return _opened(pa.BufferReader(store.read(key)), footer)
+        return _opened(pa.PythonFile(_ObjectFile(store, key, add.size), mode="r"), footer)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno in OS_ERRORS:
             # The file may be sound: this process may not read it.
@@ -38,9 +40,10 @@ def open_parquet(store: Store, add: AddFile) -> pq.ParquetFile:
         raise damaged_file(add, str(error).splitlines()[0] if str(error) else "") from error
 
 
-def _opened(source: pa.NativeFile) -> pq.ParquetFile:
+def _opened(source: pa.NativeFile, footer: pq.FileMetaData | None) -> pq.ParquetFile:
     return pq.ParquetFile(
         source,
+        metadata=footer,
         # As nanoseconds, years before 1677 and after 2262 would wrap around.
         coerce_int96_timestamp_unit="us",
         arrow_extensions_enabled=False,
