@@ -60,6 +60,8 @@ class FileColumn:
                 return pa.nulls(batch.num_rows, self.kind)
             return pa.repeat(pa.scalar(self.absent, self.kind), batch.num_rows)
         found = batch.column(self.name)
+        if pa.types.is_dictionary(found.type):
+            found = found.dictionary_decode()
         return found if self.shape is None else self.shape(found)
 
 
@@ -106,7 +108,9 @@ class ColumnProjection:
             return FileColumn(None, None, shown.type, _existence_default(field))
         pads = char_lengths(field) if self.pads_chars and char_type(field) else {}
         found = file[position]
-        kind, below = walk.needed(found.type, stored.type)
+        is_encoded = pa.types.is_dictionary(found.type)
+        found_type = found.type.value_type if is_encoded else found.type
+        kind, below = walk.needed(found_type, stored.type)
         shape = walk.shape(kind, stored.type, shown.type, (), pads)
         read = tuple(".".join((found.name, *path)) for path in below)
         return FileColumn(found.name, shape, shown.type, read=read)

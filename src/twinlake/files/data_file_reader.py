@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from twinlake.files.column_projection import ColumnProjection, FileColumn, narrowed
 from twinlake.files.file_calendar import FileCalendar
-from twinlake.files.file_part import FilePart, OpenedFile, without_columns
-from twinlake.files.parquet_input import open_parquet
+from twinlake.files.file_part import FilePart, without_columns
+from twinlake.files.parquet_input import ParquetInput
 from twinlake.files.row_group_filter import matching_row_groups
 from twinlake.files.row_ids import RowIds
 from twinlake.files.unreadable import NeedsSpark, refusal
@@ -134,16 +134,17 @@ class DataFileReader:
 
     def parts(self, add: AddFile) -> list[FilePart]:
         """The row groups that may hold such rows; each can be read without the others."""
-        file = open_parquet(self.store, add)
+        file = ParquetInput.of(self.store, add)
         columns = self._columns(file, add)
-        ids = RowIds.of(file, add, self.row_ids)
+        ids = RowIds.of(file.schema, add, self.row_ids)
         wanted = {name for c in columns if isinstance(c, FileColumn) for name in c.read}
         names = tuple(dict.fromkeys((*sorted(wanted), *ids.names)))
+        dictionaries = tuple(file.dictionaries(names))
         assembly = _Assembly(self, columns, ids, self._hidden(add))
-        sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        sizes = [file.footer.row_group(i).num_rows for i in range(file.footer.num_row_groups)]
         starts = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).tolist()
-        opened, groups = OpenedFile.of(self.store, add, file), self._groups(file, columns)
-        return [FilePart(opened, n, starts[n], names, assembly) for n in groups]
+        groups = self._groups(file.footer, columns)
+        return [FilePart(file, n, starts[n], names, dictionaries, assembly) for n in groups]
 
     def readable_parts(self, add: AddFile) -> list[FilePart]:
         """The same where there is no Spark: a file that takes it is an error for users."""
@@ -159,9 +160,9 @@ class DataFileReader:
         except NeedsSpark as reason:
             raise refusal(add, reason) from reason
 
-    def _columns(self, file: pq.ParquetFile, add: AddFile) -> list[FileColumn | pa.Scalar]:
+    def _columns(self, file: ParquetInput, add: AddFile) -> list[FileColumn | pa.Scalar]:
         """In the order of ``_fields``: how to make a column, or its value in the whole file."""
-        stored = iter(self._stored.columns(file.schema_arrow, FileCalendar.of(file.metadata)))
+        stored = iter(self._stored.columns(file.schema, FileCalendar.of(file.footer)))
         mode, zone = self.metadata.column_mapping_mode, partition_zone(self.metadata)
         found: list[FileColumn | pa.Scalar] = []
         for one in self._fields:
@@ -177,15 +178,17 @@ class DataFileReader:
             found.append(value[0])
         return found
 
-    def _groups(self, file: pq.ParquetFile, columns: list[FileColumn | pa.Scalar]) -> Sequence[int]:
+    def _groups(
+        self, footer: pq.FileMetaData, columns: list[FileColumn | pa.Scalar]
+    ) -> Sequence[int]:
         if self.where is None:
-            return range(file.metadata.num_row_groups)
+            return range(footer.num_row_groups)
         named = {
             f.name: c
             for f, c in zip(self._fields, columns, strict=True)
             if isinstance(c, FileColumn)
         }
-        return matching_row_groups(file.metadata, self.where, named)
+        return matching_row_groups(footer, self.where, named)
 
     def _hidden(self, add: AddFile) -> Any:
         if add.deletion_vector is None:
@@ -204,35 +207,63 @@ class _Assembly:
     """Positions that a deletion vector hides, sorted; None without one."""
 
     def __call__(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
-        rows = batch.num_rows
+        """The rows that are wanted; chosen first, so that no value of the others is made."""
+        reader, rows = self.reader, _Rows(batch, start)
+        if self.hidden is not None:
+            rows = rows.kept(_visible(self.hidden, start, batch.num_rows))
+        if reader.where is not None:
+            rows = rows.kept(self._matches(rows.batch, reader.where))
         arrays = [
-            column.values(batch) if isinstance(column, FileColumn) else pa.repeat(column, rows)
-            for column in self.columns
+            _values(column, rows.batch) if shape is None else shape(_values(column, rows.batch))
+            for column, shape in zip(self.columns, reader.shapes, strict=False)
         ]
-        kept = self._kept(arrays, start, rows)
-        reader = self.reader
-        shown = [
-            array if shape is None else shape(array)
-            for array, shape in zip(arrays, reader.shapes, strict=False)
-        ]
-        shown += self.ids.arrays(batch, start)
+        if reader.row_ids is not None:
+            arrays += self.ids.arrays(rows.batch, rows.positions)
         if reader.positions:
-            shown.append(pa.array(np.arange(start, start + rows, dtype=np.int64)))
-        if not shown:
-            return without_columns(rows if kept is None else pc.sum(kept).as_py() or 0)
-        made = pa.RecordBatch.from_arrays(shown, schema=reader.schema)
-        return made if kept is None else made.filter(kept)
+            arrays.append(pa.array(rows.positions))
+        if not arrays:
+            return without_columns(rows.batch.num_rows)
+        return pa.RecordBatch.from_arrays(arrays, schema=reader.schema)
 
-    def _kept(self, arrays: list[pa.Array], start: int, rows: int) -> pa.Array | None:
-        """Which rows stay; None for all of them."""
-        mask = None if self.hidden is None else _visible(self.hidden, start, rows)
-        where = self.reader.where
-        if where is None:
-            return mask
-        named = dict(zip(self.reader.read_names, arrays, strict=True))
-        values = {path: _at(named[path[0]], path[1:]) for path in where.columns()}
-        matched = pc.fill_null(evaluate_on(where, values, rows), False)
-        return matched if mask is None else pc.and_(matched, mask)
+    def _matches(self, batch: pa.RecordBatch, where: Expr) -> pa.BooleanArray:
+        columns = dict(zip(self.reader.read_names, self.columns, strict=True))
+        arrays = {path[0]: _values(columns[path[0]], batch) for path in where.columns()}
+        values = {path: _at(arrays[path[0]], path[1:]) for path in where.columns()}
+        return pc.fill_null(evaluate_on(where, values, batch.num_rows), False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a file as they are stored in it, and where they are."""
+
+    batch: pa.RecordBatch
+    start: int
+    masks: tuple[pa.BooleanArray, ...] = ()
+    """Which rows stayed, of those that were read and then of those left."""
+
+    def kept(self, mask: pa.BooleanArray | None) -> _Rows:
+        """The rows for which the mask is true; None keeps all."""
+        if mask is None or mask.true_count == len(mask):
+            return self
+        # Without columns there is nothing to filter but the number of rows.
+        has_columns = self.batch.num_columns > 0
+        left = self.batch.filter(mask) if has_columns else without_columns(mask.true_count)
+        return _Rows(left, self.start, (*self.masks, mask))
+
+    @property
+    def positions(self) -> Any:
+        """The position of each row in the file."""
+        count = len(self.masks[0]) if self.masks else self.batch.num_rows
+        found = np.arange(self.start, self.start + count, dtype=np.int64)
+        for mask in self.masks:
+            found = found[mask.to_numpy(zero_copy_only=False)]
+        return found
+
+
+def _values(column: FileColumn | pa.Scalar, batch: pa.RecordBatch) -> pa.Array:
+    if isinstance(column, FileColumn):
+        return column.values(batch)
+    return pa.repeat(column, batch.num_rows)
 
 
 def positions_array(rows: Positions) -> Any:
