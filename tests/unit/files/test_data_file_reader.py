@@ -334,3 +334,41 @@ def test_row_groups_are_read_at_once_and_come_in_order(
     last = [row for part in parts[::-1] for batch in part.batches() for row in batch[0].to_pylist()]
     assert sorted(last) == expected
     assert last != expected
+
+
+# Dictionaries
+
+
+@pytest.mark.parametrize("how", [{}, {"row_group_size": 300}, {"dictionary_pagesize_limit": 64}])
+def test_texts_of_dictionaries(tmp_path: Path, how: dict[str, Any]) -> None:
+    t = Table.create(
+        tmp_path,
+        "id INT, few STRING, many STRING, b BINARY, c CHAR(3), f STRUCT<s: STRING>, n STRING",
+        properties={"delta.enableDeletionVectors": "true"},
+    )
+    rows = range(1000)
+    data = pa.table(
+        {
+            "id": pa.array(rows, pa.int32()),
+            "few": [None if n % 5 == 0 else "" if n % 5 == 1 else f"é{n % 7}" for n in rows],
+            "many": [f"text number {n}" for n in rows],
+            "b": [None if n % 3 == 0 else bytes([n % 3]) * 9 for n in rows],
+            "c": ["a" if n % 2 else "bc" for n in rows],
+            "f": [{"s": "x"} if n % 2 else None for n in rows],
+            "n": pa.array([None] * len(rows), pa.string()),
+        }
+    )
+    t = committed(t, data, tmp_path, **how)
+    padded = data.set_column(4, "c", pa.array([v.ljust(3) for v in data["c"].to_pylist()]))
+    assert t.to_arrow().to_pylist() == padded.to_pylist()
+    kept = [row for row in padded.to_pylist() if row["few"] == "é3" and row["b"] is not None]
+    assert t.to_arrow(where="few = 'é3' AND b IS NOT NULL").to_pylist() == kept
+    assert t.count("c IS NOT NULL") == 1000
+    less = t.delete("id >= 100 AND id < 203")
+    assert less.to_arrow().to_pylist() == padded.to_pylist()[:100] + padded.to_pylist()[203:]
+    reader = DataFileReader(store=t.snapshot.store, metadata=t.metadata)
+    part = reader.parts(next(iter(t.snapshot.adds())))[0]
+    # What fell back to plain texts would be hashed, each of them.
+    assert "few" in part.dictionaries or "dictionary_pagesize_limit" in how
+    assert "many" not in part.dictionaries
+    assert "f" not in part.dictionaries
