@@ -87,7 +87,7 @@ def zsh_line(script: Path, line: str) -> str:
         process.kill()
         process.wait()
         os.close(parent)
-    return re.findall(r"<([^<>]*)>\r\n", shown)[-1]
+    return str(re.findall(r"<([^<>]*)>\r\n", shown)[-1])
 
 
 def _read_until(terminal: int, mark: bytes) -> bytes:
