@@ -16,6 +16,7 @@ import msgspec
 
 from twinlake.log import commit_key
 from twinlake.rest.response import ApiResponse
+from twinlake.storage import LocalStore
 
 if TYPE_CHECKING:
     from twinlake.rest.catalog import TableRow
@@ -79,10 +80,12 @@ class TableAnswers:
         self._kept: OrderedDict[tuple[str, str], TableAnswer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def newest(self, row: TableRow, snapshots: str) -> TableAnswer | None:
-        """What is kept of a table, if its log has nothing newer."""
+    def newest(self, row: TableRow, snapshots: str, *, on_disk: bool = False) -> TableAnswer | None:
+        """What is kept of a table, if its log has nothing newer; at wish only of one on disk."""
         found = self._kept.get((row.root, snapshots))
         if found is None or found.uuid != row.uuid:
+            return None
+        if on_disk and not isinstance(found.store, LocalStore):
             return None
         if found.store.head(found.next_commit) is not None:
             return None

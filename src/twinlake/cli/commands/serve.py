@@ -88,6 +88,7 @@ def serve(
     """
     check_host(host)
     _refuse_what_comes_later(kind, auth)
+    place = default_catalog_path(os.environ)
     settings = ServerSettings(
         warehouses=tuple(Warehouse.parse(text) for text in warehouses),
         database=database or str(DATABASE.expanduser()),
@@ -95,7 +96,7 @@ def serve(
         port=port,
         workers=workers,
         allowed_locations=allowed,
-        names_file=default_catalog_path(os.environ),
+        names_file=None if place.startswith("http") else place,
     )
     data = {
         "uri": f"http://{f'[{host}]' if ':' in host else host}:{port}/",

@@ -50,6 +50,11 @@ class CatalogDatabase:
         with self._failures():
             yield Connection(self.dialect)
 
+    def glance(self) -> Connection | None:
+        """Statements that fail where others would wait; None where the database has no such."""
+        dialect = self.dialect.without_waiting()
+        return None if dialect is None else Connection(dialect)
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[Connection]:
         """One transaction that no other writer can enter; nothing stays if it fails."""

@@ -178,7 +178,7 @@ class Tables:
         )
         if found is not None:
             raise UserError(
-                Code.TABLE_EXISTS,
+                Code.PATH_UNSAFE,
                 f"Table {row.identity} cannot be at {row.root}.",
                 why=f"another table is at {found[0]}, and no table lies in another one",
                 fix="Choose a location apart from it. `twinlake catalog list` shows where tables "

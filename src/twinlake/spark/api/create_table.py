@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.protocol import Metadata
-    from twinlake.table import Catalog, Table, TableName
+    from twinlake.table import Names, Table, TableName
 
 __all__ = ["CreateMode", "TableDefinition"]
 
@@ -115,7 +115,7 @@ _OPERATIONS: Final = {
 class _Target:
     """The name and location that a definition asks for."""
 
-    names: Catalog
+    names: Names
     location: str
     name: TableName | None
     registered: bool
@@ -143,9 +143,8 @@ class _Target:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 f"There is no namespace {full.namespace}.",
-                why=f"{names.file.path} does not have it",
-                fix=f"Run `twinlake.Catalog({str(names.file.path)!r})"
-                f".create_namespace({full.namespace!r})` first.",
+                why=f"{names.place} does not have it",
+                fix=names.how_to_create_namespace(full.namespace),
                 delta_class="SCHEMA_NOT_FOUND",
                 fields={"namespace": full.namespace},
             )
@@ -161,7 +160,7 @@ class _Target:
         )
 
     @classmethod
-    def _of_path(cls, names: Catalog, wanted: str, given: str | None) -> _Target:
+    def _of_path(cls, names: Names, wanted: str, given: str | None) -> _Target:
         location = names.locate(wanted)
         if given is not None and given != location:
             raise _misplaced(wanted, location, given)

@@ -104,6 +104,16 @@ class Catalog:
         self.catalog = catalog.lower()
         self.namespace = namespace.lower()
 
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        return str(self.file.path)
+
+    def how_to_create_namespace(self, namespace: str) -> str:
+        """The fix for a namespace that is not there."""
+        call = f"Catalog({self.place!r}).create_namespace({namespace!r})"
+        return f"Run `twinlake.{call}` first."
+
     def parse(self, name: str) -> TableName:
         """The full name, with the catalog and the namespace that are the default here."""
         return TableName.parse(name, catalog=self.catalog, namespace=self.namespace)

@@ -20,7 +20,7 @@ from twinlake.iceberg.requests import (
     failed_requirements,
 )
 from twinlake.log import CACHE, has_table
-from twinlake.runtime import Runtime
+from twinlake.runtime import InProcess, Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
 from twinlake.table.iceberg_commits.create import (
@@ -37,6 +37,7 @@ from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
     from twinlake.iceberg.requests import CommitTableRequest
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
     from twinlake.table.iceberg_commits.twin_state import TwinState
@@ -52,6 +53,8 @@ class IcebergCommits:
 
     runtime: Runtime = field(default_factory=Runtime)
     limits: CommitLimits = field(default_factory=CommitLimits)
+    readers: Executor = field(default_factory=InProcess)
+    """What reads several files of a client at once, where they lie in a service."""
     deadline_ms: int = _DEADLINE_MS
     """How long a commit is tried while others win."""
 
@@ -136,7 +139,7 @@ class IcebergCommits:
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
-        files = ClientFiles(store, location, self.limits)
+        files = ClientFiles(store, location, self.limits, self.readers)
         return Translator(state=state, files=files, runtime=self.runtime, made=made)
 
     def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:
