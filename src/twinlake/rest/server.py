@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import socket
 from typing import TYPE_CHECKING, Any
 
 from twinlake.errors import Code, UserError
+from twinlake.rest.catalog import check_database
+from twinlake.rest.location_policy import home_location
 from twinlake.rest.settings import check_host
 
 if TYPE_CHECKING:
@@ -18,12 +21,51 @@ if TYPE_CHECKING:
 
     from twinlake.rest.settings import ServerSettings
 
-__all__ = ["serve"]
+__all__ = ["check_settings", "serve"]
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Refuse what no server can start with, before it listens."""
+    check_host(settings.host)
+    names = [one.name for one in settings.warehouses]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"Warehouse {', '.join(twice)} is named twice.",
+            why="a name stands for one location",
+            fix="Give each `--warehouse` a name of its own.",
+            fields={"warehouses": twice},
+        )
+    for text in (*(one.location for one in settings.warehouses), *settings.allowed_locations):
+        home_location(text)
+    check_database(settings.database)
+    _check_port(settings.host, settings.port)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse a port that is in use.
+
+    The processes of a server share their port, and would share it with another server's as well.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"The server cannot listen on port {port} of {host}.",
+            why=error.strerror or str(error),
+            fix="Stop what listens there, or give `--port` another number.",
+            fields={"host": host, "port": port},
+        ) from error
 
 
 def serve(settings: ServerSettings) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that run are answered first."""
-    check_host(settings.host)
+    check_settings(settings)
     try:
         from granian import Granian
         from granian.constants import HTTPModes, Interfaces
