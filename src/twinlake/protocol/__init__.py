@@ -28,6 +28,12 @@ from twinlake.protocol.gates import (
     read_blockers,
     write_blockers,
 )
+from twinlake.protocol.iceberg_annotations import (
+    ICEBERG_DOMAIN,
+    NO_ANNOTATIONS,
+    IcebergAnnotations,
+    SnapshotTag,
+)
 from twinlake.protocol.integers import Int, Long
 from twinlake.protocol.metadata import Metadata
 from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
@@ -80,9 +86,11 @@ __all__ = [
     "COPY_ON_WRITE",
     "FEATURES",
     "HISTORY_AGE",
+    "ICEBERG_DOMAIN",
     "ICEBERG_PREFIX",
     "LEGACY_FEATURES",
     "MINIMAL",
+    "NO_ANNOTATIONS",
     "NO_MARK",
     "POLICIES",
     "PROPERTIES",
@@ -95,6 +103,7 @@ __all__ = [
     "Feature",
     "FeatureKind",
     "FeatureTrace",
+    "IcebergAnnotations",
     "Int",
     "Long",
     "Metadata",
@@ -106,6 +115,7 @@ __all__ = [
     "ProtocolRequest",
     "Removal",
     "RowTracking",
+    "SnapshotTag",
     "active_features",
     "auto_enabled_features",
     "canonical_key",

@@ -4,7 +4,12 @@ Requests and their updates, schemas, manifests and data files of other writers. 
 committing belong to ``table.iceberg_commits`` and ``iceberg.importing``.
 """
 
-from twinlake.iceberg.requests.data_file import SourceFile, add_action, partition_problem
+from twinlake.iceberg.requests.data_file import (
+    SourceFile,
+    add_action,
+    file_identity,
+    partition_problem,
+)
 from twinlake.iceberg.requests.manifest import (
     EntryStatus,
     ListedManifest,
@@ -13,8 +18,7 @@ from twinlake.iceberg.requests.manifest import (
     decode_manifest,
     decode_manifest_list,
 )
-from twinlake.iceberg.requests.new_table import NewTable
-from twinlake.iceberg.requests.operation import delta_operation
+from twinlake.iceberg.requests.new_table import NewTable, partition_columns
 from twinlake.iceberg.requests.properties import CLIENT_KEYS, change_properties
 from twinlake.iceberg.requests.requirements import failed_requirements
 from twinlake.iceberg.requests.schema import (
@@ -53,11 +57,12 @@ __all__ = [
     "decode_create",
     "decode_manifest",
     "decode_manifest_list",
-    "delta_operation",
     "diff_files",
     "failed_requirements",
+    "file_identity",
     "import_schema",
     "malformed",
+    "partition_columns",
     "partition_problem",
     "read_updates",
 ]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.format.schema import Leaf
     from twinlake.schema import DataType, StructField
 
-__all__ = ["SourceFile", "add_action", "partition_problem"]
+__all__ = ["SourceFile", "add_action", "file_identity", "partition_problem"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
@@ -62,6 +62,20 @@ class SourceFile:
     content_offset: int | None = None
     content_size: int | None = None
     """Where in a Puffin file the deletion vector is."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from every other file; several vectors share one Puffin file."""
+        return file_identity(self.path, self.content_offset)
+
+
+def file_identity(path: str, content_offset: int | None) -> str:
+    """What tells a file, or a vector in one, from every other.
+
+    >>> file_identity("file:///t/dv.puffin", 4)
+    'file:///t/dv.puffin at 4'
+    """
+    return path if content_offset is None else f"{path} at {content_offset}"
 
 
 def partition_problem(file: SourceFile) -> str:

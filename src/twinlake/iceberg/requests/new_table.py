@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from twinlake.iceberg.requests.table_request import CommitTableRequest, CreateTableRequest
 
-__all__ = ["NewTable"]
+__all__ = ["NewTable", "partition_columns"]
 
 _FORMAT_VERSION: Final = "format-version"
 _DEFAULT_FORMAT: Final = "2"
@@ -87,6 +87,24 @@ class NewTable:
             properties=properties,
             **found,
         )
+
+
+def partition_columns(
+    schema: Mapping[str, Any], spec: Mapping[str, Any]
+) -> tuple[tuple[str, ...], list[str]]:
+    """The columns that a spec partitions by, and why parts of it are refused."""
+    names = {column["id"]: column["name"] for column in schema["fields"]}
+    found: list[str] = []
+    problems: list[str] = []
+    for part in spec.get("fields") or ():
+        name, transform, source = part.get("name"), part.get("transform"), part.get("source-id")
+        if transform != "identity" or source not in names:
+            problems.append(
+                f"partition field {name} ({transform}): Delta partitions by columns as they are"
+            )
+        else:
+            found.append(names[source])
+    return tuple(found), problems
 
 
 def _number(text: str) -> int:

@@ -13,11 +13,13 @@ import msgspec
 
 from twinlake.iceberg.requests import updates as up
 from twinlake.iceberg.requests.table_request import malformed
+from twinlake.protocol import NO_ANNOTATIONS, SnapshotTag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.iceberg.format.table_metadata import TableMetadata
+    from twinlake.protocol import IcebergAnnotations
 
 __all__ = ["ClientSnapshot", "TableChange", "read_updates"]
 
@@ -50,6 +52,12 @@ class TableChange:
     """Those that lead from ``main`` to its new place."""
     properties: Mapping[str, str] = field(default_factory=dict)
     removed_properties: frozenset[str] = frozenset()
+    annotations: IcebergAnnotations = NO_ANNOTATIONS
+    """Tags and statistics files, those that were there before among them."""
+    spec: Mapping[str, Any] | None = None
+    """The partition spec of a replacement."""
+    replaces: bool = False
+    """Whether the table is made anew in its place: ``main`` is removed before it is set."""
     refusals: tuple[str, ...] = ()
 
     @property
@@ -59,9 +67,13 @@ class TableChange:
         return found.pop() if len(found) == 1 else "overwrite"
 
 
-def read_updates(requested: Iterable[up.Update], metadata: TableMetadata) -> TableChange:
-    """Sort the updates of a request to a table."""
-    reader = _UpdateReader(metadata)
+def read_updates(
+    requested: Iterable[up.Update],
+    metadata: TableMetadata,
+    annotations: IcebergAnnotations = NO_ANNOTATIONS,
+) -> TableChange:
+    """Sort the updates of a request to a table; ``annotations`` are those it has."""
+    reader = _UpdateReader(metadata, TableChange(annotations=annotations))
     for update in requested:
         reader.read(update)
     return reader.finish()
@@ -78,6 +90,12 @@ class _UpdateReader:
     added: dict[int, ClientSnapshot] = field(default_factory=dict)
     main: int | None = None
     """Where the request points ``main``."""
+    default_spec: int | None = None
+
+    @property
+    def _replaces(self) -> bool:
+        """Whether the table is replaced: clients remove ``main`` before anything else."""
+        return self.change.replaces
 
     def read(self, update: up.Update) -> None:
         match update:
@@ -90,7 +108,8 @@ class _UpdateReader:
                 self._spec(spec)
             case up.SetDefaultSpec(spec_id=number):
                 known = {self.metadata.default_spec_id, _LAST_ADDED, *_ids(self.specs, "spec-id")}
-                if number not in known:
+                self.default_spec = number
+                if number not in known and not self._replaces:
                     self._refuse(f"partition spec {number}: Delta tables have one partitioning")
             case up.AddSortOrder(sort_order=order):
                 self.orders.append(order)
@@ -114,8 +133,45 @@ class _UpdateReader:
                 left = {k: v for k, v in self.change.properties.items() if k not in names}
                 removed = self.change.removed_properties | set(names)
                 self.change = replace(self.change, properties=left, removed_properties=removed)
+            case (
+                up.RemoveSnapshotRef()
+                | up.SetStatistics()
+                | up.RemoveStatistics()
+                | up.SetPartitionStatistics()
+                | up.RemovePartitionStatistics()
+            ):
+                self._annotate(update)
             case _:
                 self._read_what_must_not_change(update)
+
+    def _annotate(self, update: up.Update) -> None:
+        now = self.change.annotations
+        match update:
+            case up.RemoveSnapshotRef(ref_name=name):
+                if name == _MAIN:
+                    self.change = replace(self.change, replaces=True)
+                now = now.without_tag(name)
+            case up.SetStatistics(statistics=document):
+                now = now.with_statistics(self._of_snapshot(document), of_partitions=False)
+            case up.SetPartitionStatistics(partition_statistics=document):
+                now = now.with_statistics(self._of_snapshot(document), of_partitions=True)
+            case up.RemoveStatistics(snapshot_id=number):
+                now = now.without_statistics(number, of_partitions=False)
+            case up.RemovePartitionStatistics(snapshot_id=number):
+                now = now.without_statistics(number, of_partitions=True)
+        self.change = replace(self.change, annotations=now)
+
+    def _of_snapshot(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Statistics that name a snapshot of the table and a file."""
+        number, path = document.get("snapshot-id"), document.get("statistics-path")
+        if not isinstance(number, int) or not isinstance(path, str):
+            raise malformed("statistics have a snapshot-id and a statistics-path")
+        if not self._has_snapshot(number):
+            self._refuse(f"statistics of snapshot {number}: the table has no such snapshot")
+        return document
+
+    def _has_snapshot(self, number: int) -> bool:
+        return number in self.added or self.metadata.has_snapshot(number)
 
     def _read_what_must_not_change(self, update: up.Update) -> None:
         metadata = self.metadata
@@ -137,23 +193,22 @@ class _UpdateReader:
                     "expiring snapshots: they expire with the Delta history, by VACUUM and "
                     "`history.expire.max-snapshot-age-ms`"
                 )
-            case up.RemoveSnapshotRef(ref_name=name):
-                if name in metadata.refs:
-                    self._refuse(f"removing {name}: Delta has one line of versions")
             case up.RemovePartitionSpecs() | up.RemoveSchemas():
                 self._refuse("removing schemas or specs: they go with the snapshots that use them")
-            case (
-                up.SetStatistics()
-                | up.RemoveStatistics()
-                | up.SetPartitionStatistics()
-                | up.RemovePartitionStatistics()
-            ):
-                self._refuse("statistics files: the table does not keep them yet")
             case _:
                 self._refuse(_ENCRYPTION)
 
     def finish(self) -> TableChange:
+        if self.change.replaces:
+            self._replace()
         return replace(self.change, snapshots=self._line_of_main(), refusals=tuple(self.refusals))
+
+    def _replace(self) -> None:
+        spec = self.specs[-1] if self.specs else None
+        if self.default_spec not in (None, _LAST_ADDED):
+            known = (*self.metadata.partition_specs, *self.specs)
+            spec = _by_id(known, "spec-id", self.default_spec or 0)
+        self.change = replace(self.change, spec=spec)
 
     def _refuse(self, why: str) -> None:
         if why not in self.refusals:
@@ -173,7 +228,7 @@ class _UpdateReader:
 
     def _spec(self, spec: Mapping[str, Any]) -> None:
         current = _by_id(self.metadata.partition_specs, "spec-id", self.metadata.default_spec_id)
-        if _parts(spec) != _parts(current):
+        if _parts(spec) != _parts(current) and not self._replaces:
             self._refuse(
                 "another partition spec: a Delta table keeps its partitioning; create a new table"
             )
@@ -192,8 +247,7 @@ class _UpdateReader:
 
     def _reference(self, update: up.SetSnapshotRef) -> None:
         if update.ref_name != _MAIN:
-            what = "tag" if update.type == "tag" else "branch"
-            self._refuse(f"{what} {update.ref_name}: Delta has one line of versions, main")
+            self._tag(update)
             return
         current = self.metadata.current_snapshot_id
         if update.snapshot_id not in self.added and update.snapshot_id != current:
@@ -203,6 +257,18 @@ class _UpdateReader:
             )
             return
         self.main = update.snapshot_id
+
+    def _tag(self, update: up.SetSnapshotRef) -> None:
+        name, number = update.ref_name, update.snapshot_id
+        if update.type != "tag":
+            self._refuse(f"branch {name}: Delta has one line of versions, main")
+        elif not self._has_snapshot(number):
+            self._refuse(f"tag {name} at snapshot {number}: the table has no such snapshot")
+        else:
+            found = self.change.annotations.with_tag(
+                SnapshotTag(name, number, update.max_ref_age_ms)
+            )
+            self.change = replace(self.change, annotations=found)
 
     def _line_of_main(self) -> tuple[ClientSnapshot, ...]:
         """The added snapshots that lead to where ``main`` is to be, oldest first."""

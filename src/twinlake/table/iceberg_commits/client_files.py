@@ -5,7 +5,7 @@ Nothing is read that does not lie below the table, whatever the request calls it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,12 +13,14 @@ from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.iceberg.importing import key_or_url, plain_location
 from twinlake.iceberg.requests import check_unpacked_size, decode_manifest, decode_manifest_list
 from twinlake.log import LOG_FOLDER
+from twinlake.runtime import InProcess
 from twinlake.storage import OnDisk, decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from twinlake.iceberg.requests import ListedManifest, SourceEntry
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
 
 __all__ = ["ClientFiles", "CommitLimits"]
@@ -46,6 +48,8 @@ class ClientFiles:
     store: Store
     location: str
     limits: CommitLimits
+    readers: Executor = field(default_factory=InProcess)
+    """What reads several files of a service at once."""
 
     def manifest_list(self, location: str) -> list[ListedManifest]:
         """The rows of a manifest list."""
@@ -57,12 +61,13 @@ class ClientFiles:
         """The entries of manifests, by the location of the manifest."""
         found: dict[str, list[SourceEntry]] = {}
         total = 0
-        for row in rows:
+        listed = list(rows)
+        # A disk answers at once; a service takes its time for every request.
+        readers: Executor = InProcess() if isinstance(self.store, OnDisk) else self.readers
+        contents = readers.map(self._read_avro, [row.path for row in listed])
+        for row, data in zip(listed, contents, strict=True):
             entries = decode_manifest(
-                self._read_avro(row.path),
-                row.path,
-                spec_id=row.spec_id,
-                sequence_number=row.sequence_number,
+                data, row.path, spec_id=row.spec_id, sequence_number=row.sequence_number
             )
             total += len(entries)
             self._within(total, self.limits.entries, "entries of manifests")
@@ -77,6 +82,13 @@ class ClientFiles:
             raise _outside(location, "the table keeps its own files there")
         return path
 
+    def metadata_key(self, location: str) -> str:
+        """The key of a file of Iceberg metadata; refused where none may be."""
+        key = decode_path(self._path(location))
+        if not key.startswith(_METADATA_FOLDER):
+            raise _outside(location, f"metadata of the table lies below {_METADATA_FOLDER}")
+        return key
+
     def read(self, location: str) -> bytes:
         """A delete file or another file below the table."""
         return self._load(decode_path(self._path(location)), location)
@@ -90,9 +102,7 @@ class ClientFiles:
             raise _unreadable(location, error) from error
 
     def _read_avro(self, location: str) -> bytes:
-        key = decode_path(self._path(location))
-        if not key.startswith(_METADATA_FOLDER):
-            raise _outside(location, f"metadata of the table lies below {_METADATA_FOLDER}")
+        key = self.metadata_key(location)
         data = self._load(key, location)
         try:
             check_unpacked_size(data, location, self.limits.unpacked_bytes)

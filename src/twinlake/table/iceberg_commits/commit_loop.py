@@ -20,17 +20,24 @@ from twinlake.iceberg.requests import (
     failed_requirements,
 )
 from twinlake.log import CACHE, has_table
-from twinlake.runtime import Runtime
+from twinlake.runtime import InProcess, Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
-from twinlake.table.iceberg_commits.create import create_table, future_state, table_metadata
+from twinlake.table.iceberg_commits.create import (
+    create_table,
+    future_state,
+    staged_metadata,
+    table_metadata,
+)
 from twinlake.table.iceberg_commits.previous_commit import RequestIdentity
-from twinlake.table.iceberg_commits.translation import Translator, requirement_failed
+from twinlake.table.iceberg_commits.refusals import requirement_failed
+from twinlake.table.iceberg_commits.translation import Translator
 from twinlake.table.iceberg_commits.twin_state import load_state
 from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
     from twinlake.iceberg.requests import CommitTableRequest
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
     from twinlake.table.iceberg_commits.twin_state import TwinState
@@ -46,6 +53,8 @@ class IcebergCommits:
 
     runtime: Runtime = field(default_factory=Runtime)
     limits: CommitLimits = field(default_factory=CommitLimits)
+    readers: Executor = field(default_factory=InProcess)
+    """What reads several files of a client at once, where they lie in a service."""
     deadline_ms: int = _DEADLINE_MS
     """How long a commit is tried while others win."""
 
@@ -67,7 +76,7 @@ class IcebergCommits:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
         table = NewTable.of_request(decode_create(body))
         metadata = table_metadata(table, unquote(store.url), self.runtime)
-        return future_state(store, metadata, self.runtime).metadata()
+        return staged_metadata(store, metadata, self.runtime)
 
     def create_staged(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table, and its first rows with it, by the commit that ends a staged creation."""
@@ -130,7 +139,7 @@ class IcebergCommits:
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
-        files = ClientFiles(store, location, self.limits)
+        files = ClientFiles(store, location, self.limits, self.readers)
         return Translator(state=state, files=files, runtime=self.runtime, made=made)
 
     def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:

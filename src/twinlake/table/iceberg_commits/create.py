@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+import msgspec
+
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import with_column_mapping, with_compat_properties
 from twinlake.errors import Code, UserError, listed
@@ -15,7 +17,8 @@ from twinlake.iceberg.derive import (
     layout_of,
     next_metadata,
 )
-from twinlake.iceberg.requests import change_properties, import_schema
+from twinlake.iceberg.format import encode_metadata
+from twinlake.iceberg.requests import change_properties, import_schema, partition_columns
 from twinlake.log import first_snapshot
 from twinlake.protocol import (
     Metadata,
@@ -38,15 +41,17 @@ if TYPE_CHECKING:
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
 
-__all__ = ["create_table", "future_state", "table_metadata"]
+__all__ = ["create_table", "future_state", "staged_metadata", "table_metadata"]
 
 _WITH_ROWS: Final = OperationName.CREATE_TABLE_AS_SELECT
 _COMPAT_OF_FORMAT: Final = {
     2: keys.ENABLE_ICEBERG_WRITER_COMPAT_V1,
     3: keys.ENABLE_ICEBERG_WRITER_COMPAT_V3,
 }
-#: Under these names Iceberg writers keep row ids when they rewrite rows, so Delta's do as well.
-_ROW_ID_COLUMNS: Final = {
+#: Writers of format 3 delete rows by vectors; and under these names they keep row ids when they
+#: rewrite rows, so Delta's do as well.
+_FORMAT_3: Final = {
+    keys.ENABLE_DELETION_VECTORS: "true",
     keys.MATERIALIZED_ROW_ID: "_row_id",
     keys.MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number",
 }
@@ -55,13 +60,13 @@ _OF_VERSIONS: Final = frozenset({"base-delta-version", "delta-timestamp", "delta
 
 def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata:
     """The Delta metadata of version 0; all that is against it in one error."""
-    imported = import_schema(table.schema)
+    imported = import_schema(table.schema, format_version=table.format_version)
     problems = list(imported.problems)
     if table.order.get("fields"):
         problems.append("a sort order: cluster the table instead, through twinlake")
     if table.schema.get("identifier-field-ids"):
         problems.append("identifier fields: Delta has none")
-    partitions, more = _partition_columns(table)
+    partitions, more = partition_columns(table.schema, table.spec)
     problems += more
     compat = _COMPAT_OF_FORMAT.get(table.format_version)
     if compat is None:
@@ -76,7 +81,7 @@ def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata
             keys.MAX_COLUMN_ID: str(table.last_column_id),
             keys.ENABLE_IN_COMMIT_TIMESTAMPS: "true",
             keys.ICEBERG_SYNC: "commit",
-            **(_ROW_ID_COLUMNS if table.format_version > 2 else {}),
+            **(_FORMAT_3 if table.format_version > 2 else {}),
         },
         created_time=runtime.clock.now_ms(),
     )
@@ -97,23 +102,6 @@ def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata
         partition_columns=metadata.partition_columns,
     )
     return with_column_mapping(None, metadata, runtime.ids)
-
-
-def _partition_columns(table: NewTable) -> tuple[tuple[str, ...], list[str]]:
-    names = {column["id"]: column["name"] for column in table.schema["fields"]}
-    found: list[str] = []
-    problems: list[str] = []
-    for part in table.spec.get("fields") or ():
-        name, transform, source = part.get("name"), part.get("transform"), part.get("source-id")
-        if transform != "identity" or source not in names:
-            problems.append(
-                f"partition field {name} ({transform}): Delta partitions by columns as they are"
-            )
-        elif name != names[source]:
-            problems.append(f"partition field {name}: Delta calls it {names[source]}")
-        else:
-            found.append(names[source])
-    return tuple(found), problems
 
 
 def create_table(
@@ -146,16 +134,28 @@ def create_table(
 
 
 def future_state(store: Store, metadata: Metadata, runtime: Runtime) -> TwinState:
-    """A table as it will be before its first rows; nothing is stored.
-
-    ``encode_metadata`` of it is what a client gets that stages the creation of a table.
-    """
+    """A table as it will be before its first rows; nothing is stored."""
     protocol = Protocol.for_new_table(metadata, policy="minimal")
     return TwinState(
         snapshot=first_snapshot(store, (protocol, metadata)),
         iceberg=IcebergState(metadata=_iceberg_metadata(metadata, unquote(store.url), runtime)),
         metadata_location="",
     )
+
+
+def staged_metadata(store: Store, metadata: Metadata, runtime: Runtime) -> bytes:
+    """What a client gets that stages the creation of a table; nothing is stored.
+
+    Its schema is number 0: DuckDB looks the first schema of a table up by that number, and goes
+    down where there is none. Nobody else has seen this metadata, and the commit that ends the
+    creation gives the schema anew.
+    """
+    staged = future_state(store, metadata, runtime).table_metadata
+    (schema,) = staged.schemas
+    numbered = msgspec.structs.replace(
+        staged, current_schema_id=0, schemas=({**schema, "schema-id": 0},)
+    )
+    return b"".join(encode_metadata(numbered))
 
 
 def _iceberg_metadata(metadata: Metadata, location: str, runtime: Runtime) -> TableMetadata:

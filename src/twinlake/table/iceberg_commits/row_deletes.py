@@ -166,7 +166,8 @@ def apply_position_deletes(
     if snapshot.metadata.get(keys.ICEBERG_POSITION_DELETES).strip().lower() == "refuse":
         raise _refused(
             f"the table refuses position deletes (`{keys.ICEBERG_POSITION_DELETES}`)",
-            f"Delete by copy on write, or run {how_to_set(keys.ICEBERG_POSITION_DELETES, 'apply')}.",
+            "Delete by copy on write, or run "
+            f"{how_to_set(keys.ICEBERG_POSITION_DELETES, 'apply')}.",
         )
     targets = [target for target in _targets(deleted, live, added) if target.hidden]
     size = sum(target.add.size for target in targets)

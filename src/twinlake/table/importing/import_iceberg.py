@@ -20,7 +20,7 @@ from twinlake.iceberg.catalogs import settings_of
 from twinlake.iceberg.derive import SNAPSHOT_TAG
 from twinlake.iceberg.format import leaves
 from twinlake.iceberg.importing import find_metadata, key_or_url, read_history
-from twinlake.iceberg.requests import add_action, delta_operation
+from twinlake.iceberg.requests import add_action
 from twinlake.log import CACHE, dv_key, write_dv_file
 from twinlake.protocol import (
     ICEBERG_PREFIX,
@@ -31,6 +31,7 @@ from twinlake.protocol import (
 )
 from twinlake.runtime import RandomIds, Runtime, engine_for
 from twinlake.schema import StructField, check_schema, field_id, render_schema
+from twinlake.table.iceberg_commits.operation import delta_operation
 from twinlake.table.importing.staged_log import (
     StagedLog,
     is_in_place,

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from twinlake.verify.checker.search import holds_in
 from twinlake.verify.checker.state_space import LayoutWidened, StateSpace
 from twinlake.verify.checker.successors import expander
 from twinlake.verify.checker.trace import Trace, retrace
@@ -113,7 +112,7 @@ def violations_on_cycles(
             one.name: state
             for one in properties
             for state in component
-            if not holds_in(space, one, state)
+            if not space.evaluator.lasts_in(one, state)
         }
         if wrong and _is_fair(space, component, inside):
             for one in properties:

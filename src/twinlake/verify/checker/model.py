@@ -119,7 +119,8 @@ class Action:
     @property
     def live_reads(self) -> frozenset[str]:
         """The variables whose *current* value matters: frozen parts can no longer change."""
-        return frozenset(self.reads) - frozenset(self.frozen)
+        compared = (self.swap.variable,) if self.swap is not None else ()
+        return (frozenset(self.reads) - frozenset(self.frozen)).union(compared)
 
     @property
     def is_local(self) -> bool:
@@ -303,7 +304,8 @@ def _declared(model: Model, name: str, mark: _ActionMark, first: str) -> Action:
         frozen=mark.frozen,
         swap=mark.swap,
         fair=mark.fair,
-        is_blind=mover.name.startswith("_"),
+        # A swap and a frozen part are found through the local value.
+        is_blind=mover.name.startswith("_") and mark.swap is None and not mark.frozen,
         run=method,
     )
 

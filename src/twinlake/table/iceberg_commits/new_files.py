@@ -1,0 +1,173 @@
+"""Data files that a client wrote, as files of the Delta table.
+
+They are judged by the schema of the version that the commit follows, not by the one the client
+knew. The footer rules of the table's compat feature come on top: a commit checks them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from twinlake.iceberg.format import leaves
+from twinlake.iceberg.requests import add_action, partition_problem
+from twinlake.log import read_nodes
+from twinlake.schema import (
+    Array,
+    Map,
+    Repetition,
+    Struct,
+    field_id,
+    nested_ids,
+    physical_name,
+    render_path,
+    walk_nodes,
+)
+from twinlake.table.iceberg_commits.refusals import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from twinlake.actions import AddFile, Metadata
+    from twinlake.iceberg.requests import SourceFile
+    from twinlake.log import FooterNodes
+    from twinlake.runtime import Executor
+    from twinlake.schema import ColumnPath, DataType, StructField
+    from twinlake.table.iceberg_commits.client_files import ClientFiles
+
+__all__ = ["NewFiles"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFiles:
+    """The new files of one request."""
+
+    files: ClientFiles
+    metadata: Metadata
+    """Of the version that the files come in with."""
+    spec_id: int
+    executor: Executor
+
+    def actions(
+        self,
+        added: Iterable[SourceFile],
+        *,
+        modification_time: int,
+        data_change: bool,
+        tags: Mapping[str, str],
+    ) -> dict[str, AddFile]:
+        """The files as actions, by their location; all that is against them in one error."""
+        known = tuple(leaves(self.metadata.schema))
+        partitions = tuple(self._partition_columns())
+        problems: list[str] = []
+        found: dict[str, AddFile] = {}
+        for file in added:
+            if problem := self._problem(file):
+                problems.append(f"file {file.path} {problem}")
+                continue
+            found[file.path] = add_action(
+                file,
+                self.files.data_key(file.path),
+                partitions,
+                known,
+                modification_time=modification_time,
+                data_change=data_change,
+                tags=tags,
+            )
+        refuse(problems)
+        refuse(self._nulls(found))
+        return found
+
+    def _partition_columns(self) -> Iterator[StructField]:
+        for name in self.metadata.partition_columns:
+            column = self.metadata.schema.get(name)
+            if column is not None:
+                yield column
+
+    def _problem(self, file: SourceFile) -> str:
+        if file.content != 0:
+            return "is no data file"
+        if file.format != "PARQUET":
+            return f"is of format {file.format}, and Delta reads Parquet"
+        if file.is_encrypted:
+            return "is encrypted"
+        if file.spec_id != self.spec_id:
+            return f"is of partition spec {file.spec_id}, and the table has {self.spec_id}"
+        return partition_problem(file)
+
+    def _nulls(self, added: Mapping[str, AddFile]) -> Iterator[str]:
+        """Files that may have nulls where the table has none; their footers say."""
+        required = dict(_required(self.metadata.schema))
+        if not required or not added:
+            return
+        columns = tuple(
+            (one.physical, number) for number, one in required.items() if one.physical is not None
+        )
+        sizes = ((add.path, add.size) for add in added.values())
+        footers = read_nodes(self.files.store, sizes, self.executor, columns=columns)
+        for location, footer in zip(added, footers, strict=True):
+            # A footer that cannot be read is for the rules of the commit to refuse.
+            for path in _nullable(footer, required):
+                yield f"file {location} may have nulls in required column {path}"
+
+
+class _Required(NamedTuple):
+    """A column without nulls."""
+
+    path: str
+    physical: str | None = None
+    """Its name in statistics; None below the top, where a null may be that of a column above."""
+
+
+def _required(struct: Struct, path: ColumnPath = ()) -> Iterator[tuple[int, _Required]]:
+    """The columns that have no nulls, elements and values of maps among them, by their ids."""
+    for column in struct:
+        here = (*path, column.name)
+        number = field_id(column)
+        if number is not None and not column.nullable:
+            physical = None if path else physical_name(column)
+            yield number, _Required(render_path(here), physical)
+        yield from _required_inside(column.type, here, physical_name(column), nested_ids(column))
+
+
+def _required_inside(
+    kind: DataType, path: ColumnPath, at: str, ids: Mapping[str, int]
+) -> Iterator[tuple[int, _Required]]:
+    match kind:
+        case Struct():
+            yield from _required(kind, path)
+        case Array(element=inner, contains_null=has_nulls):
+            yield from _required_part(inner, has_nulls, path, at, "element", ids)
+        case Map(key=key, value=inner, value_contains_null=has_nulls):
+            # Iceberg's keys are never null, and every writer says so in the file.
+            yield from _required_inside(key, (*path, "key"), f"{at}.key", ids)
+            yield from _required_part(inner, has_nulls, path, at, "value", ids)
+
+
+def _required_part(
+    kind: DataType,
+    has_nulls: bool,
+    path: ColumnPath,
+    at: str,
+    part: str,
+    ids: Mapping[str, int],
+) -> Iterator[tuple[int, _Required]]:
+    here, own = (*path, part), f"{at}.{part}"
+    if not has_nulls and own in ids:
+        yield ids[own], _Required(render_path(here))
+    yield from _required_inside(kind, here, own, ids)
+
+
+def _nullable(footer: FooterNodes, required: Mapping[int, _Required]) -> Iterator[str]:
+    """The required columns in which a file may have nulls, or which it lacks."""
+    if footer.root is None:
+        return
+    counts = {one.name: one.nulls for one in footer.bounds}
+    by_id = {node.field_id: node for _, node in walk_nodes(footer.root)}
+    for number, column in required.items():
+        node = by_id.get(number)
+        if node is None or (
+            node.repetition is not Repetition.REQUIRED
+            and (column.physical is None or counts.get(column.physical) != 0)
+        ):
+            yield column.path
