@@ -6,10 +6,15 @@ are held off by.
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
+import os
+import signal
 import socket
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
 from twinlake.rest.catalog import check_database
@@ -22,6 +27,10 @@ if TYPE_CHECKING:
     from twinlake.rest.settings import ServerSettings
 
 __all__ = ["check_settings", "serve"]
+
+_PORT_SECONDS: Final = 3.0
+_WATCH_SECONDS: Final = 0.5
+_SERVER_LOG: Final = logging.getLogger("twinlake.server")
 
 
 def check_settings(settings: ServerSettings) -> None:
@@ -48,11 +57,12 @@ def _check_port(host: str, port: int) -> None:
 
     The processes of a server share their port, and would share it with another server's as well.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    until = time.monotonic() + _PORT_SECONDS
     try:
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+        while not _is_free(host, port) and time.monotonic() < until:
+            # The workers of a server that was killed need a moment to notice.
+            time.sleep(0.1)
+        _bind(host, port)
     except OSError as error:
         raise UserError(
             Code.INVALID_ARGUMENT,
@@ -61,6 +71,22 @@ def _check_port(host: str, port: int) -> None:
             fix="Stop what listens there, or give `--port` another number.",
             fields={"host": host, "port": port},
         ) from error
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        _bind(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    return True
+
+
+def _bind(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
 
 
 def serve(settings: ServerSettings) -> None:
@@ -94,15 +120,30 @@ def serve(settings: ServerSettings) -> None:
         workers_kill_timeout=limits.shutdown_seconds,
         respawn_failed_workers=True,
     )
-    server.serve(target_loader=functools.partial(_load, settings), wrap_loader=False)
+    server.serve(target_loader=functools.partial(_load, settings, os.getpid()), wrap_loader=False)
 
 
-def _load(settings: ServerSettings) -> ASGIApp:
+def _load(settings: ServerSettings, parent: int) -> ASGIApp:
     """The application of one worker process."""
     from twinlake.rest.application import create_application
 
     _log_to_standard_error()
+    _end_with_parent(parent, settings.limits.shutdown_seconds)
     return create_application(settings)
+
+
+def _end_with_parent(parent: int, seconds: int) -> None:
+    """End this worker when the process that started it is killed: nobody would ever stop it."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
+        _SERVER_LOG.warning("the server is gone, and this worker ends")
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(seconds)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _log_to_standard_error() -> None:

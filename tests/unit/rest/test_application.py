@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.rest import NAMESPACES, rest_caller, schema
+from tests.support.rest_catalog import NAMESPACES, rest_caller, schema
 from twinlake.errors import (
     Code,
     CommitUnknown,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.rest import RestCaller
+    from tests.support.rest_catalog import RestCaller
 
 
 @pytest.fixture

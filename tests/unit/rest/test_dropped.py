@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.rest import rest_caller, schema
+from tests.support.rest_catalog import rest_caller, schema
 from tests.unit.cli.running import document, lines, run
 from twinlake import Table
 from twinlake.rest import expire_dropped, open_database
@@ -15,7 +15,7 @@ from twinlake.rest import expire_dropped, open_database
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.rest import RestCaller
+    from tests.support.rest_catalog import RestCaller
     from twinlake.rest import CatalogDatabase
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.support.iceberg.both_sides import twin
-from tests.support.rest import rest_caller
+from tests.support.rest_catalog import rest_caller
 from twinlake import Catalog, Table
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.rest import NAMESPACES, rest_caller
+from tests.support.rest_catalog import NAMESPACES, rest_caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.rest import RestCaller
+    from tests.support.rest_catalog import RestCaller
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.rest import rest_caller, schema
+from tests.support.rest_catalog import rest_caller, schema
 from twinlake import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.rest import RestCaller
+    from tests.support.rest_catalog import RestCaller
 
 
 @pytest.fixture
