@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.compat import with_column_mapping
 from twinlake.schema import add_column, parse_field_ddl
 from twinlake.verify.code.row_engine import RowEffect
 
@@ -69,5 +70,9 @@ class AddColumn(_MetadataChange):
         return self._commit(
             engine,
             OperationName.ADD_COLUMNS,
-            lambda metadata: metadata.with_schema(add_column(metadata.schema, column)),
+            lambda metadata: with_column_mapping(
+                metadata,
+                metadata.with_schema(add_column(metadata.schema, column)),
+                engine.runtime.ids,
+            ),
         )
