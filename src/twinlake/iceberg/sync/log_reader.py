@@ -32,6 +32,7 @@ from twinlake.iceberg.derive.table_layout import DeltaCommit, layout_of
 from twinlake.iceberg.sync.foreign_files import ForeignFiles, is_judged, unjudged_paths
 from twinlake.log import commit_key, load_snapshot, read_commit, readable_commits
 from twinlake.protocol import CLUSTERING_DOMAIN, Clustering, features, keys
+from twinlake.runtime import silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from twinlake.actions import Action
     from twinlake.iceberg.derive.table_layout import TableLayout
     from twinlake.log import CommitTimes, Snapshot
-    from twinlake.runtime import Executor
+    from twinlake.runtime import Executor, Progress
     from twinlake.storage import ObjectMeta
 
 __all__ = ["LogCommit", "LogGap", "LogReader"]
@@ -67,7 +68,14 @@ class LogCommit:
 class LogReader:
     """Reads the log of a table up to one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, location: str, executor: Executor) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        location: str,
+        executor: Executor,
+        progress: Progress = silent,
+    ) -> None:
+        self._progress = progress
         self._snapshot = snapshot
         self._store = snapshot.store
         self._location = location
@@ -217,7 +225,8 @@ class LogReader:
         commits = [(v, self._read(v)) for v in range(version + 1, self._snapshot.version + 1)]
         metadata = self._metadata_before(commits, version)
         clustering = self._clustering_before(commits, version)
-        for number, actions in commits:
+        for done, (number, actions) in enumerate(commits):
+            self._progress("sync", done, len(commits))
             before = layout_of(metadata, self._location)
             info = next((a for a in actions if isinstance(a, CommitInfo)), None)
             found = next((a for a in actions if isinstance(a, Metadata)), None)
