@@ -20,7 +20,7 @@ from twinlake.storage import LocalStore
 
 if TYPE_CHECKING:
     from twinlake.rest.catalog import TableRow
-    from twinlake.storage import Store
+    from twinlake.storage import ObjectMeta, Store
     from twinlake.table.iceberg_commits import TwinState
 
 __all__ = ["TableAnswer", "TableAnswers", "answer_of", "table_document"]
@@ -39,6 +39,12 @@ class TableAnswer:
     store: Store
     next_commit: str
     """The file that the log has once this is not the newest version any more."""
+    commit_key: str
+    commit: ObjectMeta | None
+    """The commit of this version as it lies on a disk; None in a store that is asked by network.
+
+    A second look costs a microsecond here and notices a folder that was deleted, or made anew.
+    """
 
     @property
     def size(self) -> int:
@@ -68,6 +74,8 @@ def answer_of(
         not_modified=ApiResponse(status=304, headers={"etag": etag, "vary": "accept-encoding"}),
         store=store,
         next_commit=commit_key(version + 1),
+        commit_key=commit_key(version),
+        commit=store.head(commit_key(version)) if isinstance(store, LocalStore) else None,
     )
 
 
@@ -85,9 +93,12 @@ class TableAnswers:
         found = self._kept.get((row.root, snapshots))
         if found is None or found.uuid != row.uuid:
             return None
-        if on_disk and not isinstance(found.store, LocalStore):
+        is_local = isinstance(found.store, LocalStore)
+        if on_disk and not is_local:
             return None
         if found.store.head(found.next_commit) is not None:
+            return None
+        if is_local and found.store.head(found.commit_key) != found.commit:
             return None
         return found
 

@@ -11,7 +11,7 @@ import click
 from twinlake.cli.command import command
 from twinlake.cli.view import Fields, View
 from twinlake.errors import Code, UserError
-from twinlake.rest import ServerSettings, Warehouse, check_host
+from twinlake.rest import ServerSettings, Warehouse, check_settings
 from twinlake.rest import serve as run_server
 from twinlake.table import default_catalog_path
 
@@ -86,7 +86,6 @@ def serve(
     has no accounts and listens on loopback addresses only. Tables of the catalog of names whose
     location is allowed are served too.
     """
-    check_host(host)
     _refuse_what_comes_later(kind, auth)
     place = default_catalog_path(os.environ)
     settings = ServerSettings(
@@ -98,6 +97,7 @@ def serve(
         allowed_locations=allowed,
         names_file=None if place.startswith("http") else place,
     )
+    check_settings(settings)
     data = {
         "uri": f"http://{f'[{host}]' if ':' in host else host}:{port}/",
         "warehouses": {one.name: one.location for one in settings.warehouses},
