@@ -49,12 +49,16 @@ class CatalogAddress:
 
 
 def duckdb_on_catalog(address: CatalogAddress) -> Any | str:
-    """A connection of DuckDB with the catalog attached as ``lake``, or why there is none."""
+    """A connection of DuckDB with the catalog attached as ``lake``, or why there is none.
+
+    Without the last option it deletes its data files when it believes that a commit failed, also
+    where the commit is there and only the reply was lost; on any server.
+    """
     found = connect("avro", "httpfs", "iceberg")
     if not isinstance(found, str):
         found.execute(
             f"ATTACH '{address.warehouse or ''}' AS lake "
-            f"(TYPE iceberg, ENDPOINT '{address.url}', AUTHORIZATION_TYPE 'none')"
+            f"(TYPE iceberg, ENDPOINT '{address.url}', AUTHORIZATION_TYPE 'none', REMOVE_FILES_ON_DELETE false)"
         )
     return found
 

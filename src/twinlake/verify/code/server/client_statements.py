@@ -266,4 +266,3 @@ class FindSnapshot(_PreparedCommit):
         """Load the table through another server."""
         client, request = self._begin(engine)
         return client.find_snapshot(request)
-

@@ -60,7 +60,9 @@ def server_workloads() -> Iterator[Workload]:
 
 
 def _appends() -> Iterator[Workload]:
-    yield _workload("clients", "two clients append through two servers", _CLIENT, ClientAppend(_MORE))
+    yield _workload(
+        "clients", "two clients append through two servers", _CLIENT, ClientAppend(_MORE)
+    )
     others: tuple[tuple[str, str, Statement], ...] = (
         ("append", "a Delta writer appends", Append(_MORE)),
         ("delete", "a Delta writer deletes", Delete("a", 1)),
