@@ -58,7 +58,8 @@ def duckdb_on_catalog(address: CatalogAddress) -> Any | str:
     if not isinstance(found, str):
         found.execute(
             f"ATTACH '{address.warehouse or ''}' AS lake "
-            f"(TYPE iceberg, ENDPOINT '{address.url}', AUTHORIZATION_TYPE 'none', REMOVE_FILES_ON_DELETE false)"
+            f"(TYPE iceberg, ENDPOINT '{address.url}', AUTHORIZATION_TYPE 'none', "
+            "REMOVE_FILES_ON_DELETE false)"
         )
     return found
 
