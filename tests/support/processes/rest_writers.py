@@ -153,7 +153,7 @@ class _DuckDb:
         from tests.support.rest_clients.clients import CatalogAddress, duckdb_on_catalog
 
         address = CatalogAddress(url=url, warehouse=writer.warehouse)
-        self.connection = duckdb_on_catalog(address)
+        self.connection: Any = duckdb_on_catalog(address)
         for statement in writer.options.get("duckdb", ()):
             self.connection.execute(statement)
         self.table = f"lake.{writer.table}"
