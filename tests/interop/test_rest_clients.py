@@ -10,17 +10,13 @@ import pytest
 
 from tests.support.engines.three_engines import COLUMNS, Model, Workload
 from tests.support.iceberg.both_sides import as_text
-from tests.support.not_run import not_run
 from tests.support.rest_clients.agreement import all_agree
-from tests.support.rest_clients.clients import DuckDb, PyIceberg, duckdb_on_catalog
+from tests.support.rest_clients.clients import DuckDb, PyIceberg
 from tests.support.rest_clients.steps import PLAIN_STEPS, SCHEMA_STEPS, Script, TwinlakeRows
 from tests.support.scale import scale
-from tests.support.servers.catalog import catalog_server
 from twinlake.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.support.rest_clients.clients import RestClient
     from tests.support.servers.catalog import CatalogServer
 
@@ -29,39 +25,19 @@ pytestmark = pytest.mark.process
 _CHANGES = scale(16, 200)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServer]:
-    with catalog_server(tmp_path_factory.mktemp("catalog")) as running:
-        running.address.pyiceberg().create_namespace("n")
-        yield running
-
-
-@pytest.fixture(scope="module")
-def duck(server: CatalogServer) -> Iterator[Any]:
-    found = duckdb_on_catalog(server.address)
-    if isinstance(found, str):
-        not_run(found, required_by="TWINLAKE_REQUIRE_INTEROP")
-    yield found
-    found.close()
-
-
-def folder_of(server: CatalogServer, table: str) -> Path:
-    """Where a table of the catalog is."""
-    found = server.address.pyiceberg().load_table(table)
-    return Path(found.location().removeprefix("file://"))
-
-
-def clients(server: CatalogServer, duck: Any, table: str) -> dict[str, RestClient]:
+def clients(catalog_server: CatalogServer, catalog_duck: Any, table: str) -> dict[str, RestClient]:
     """Both on one table."""
     folder = Path()
     return {
-        "PyIceberg": PyIceberg(server.address.pyiceberg(), folder, table),
-        "DuckDB": DuckDb(duck, folder, table),
+        "PyIceberg": PyIceberg(catalog_server.address.pyiceberg(), folder, table),
+        "DuckDB": DuckDb(catalog_duck, folder, table),
     }
 
 
-def current_snapshot(server: CatalogServer, table: str) -> int | None:
-    found: int | None = server.address.pyiceberg().load_table(table).metadata.current_snapshot_id
+def current_snapshot(catalog_server: CatalogServer, table: str) -> int | None:
+    found: int | None = (
+        catalog_server.address.pyiceberg().load_table(table).metadata.current_snapshot_id
+    )
     return found
 
 
@@ -70,18 +46,18 @@ def current_snapshot(server: CatalogServer, table: str) -> int | None:
     ("writer", "format_version"), [("PyIceberg", 2), ("DuckDB", 2), ("DuckDB", 3)]
 )
 def test_every_change_of_a_client(
-    server: CatalogServer, duck: Any, writer: str, format_version: int
+    catalog_server: CatalogServer, catalog_duck: Any, writer: str, format_version: int
 ) -> None:
     name = f"n.{writer}_{format_version}".lower()
-    both = clients(server, duck, name)
+    both = clients(catalog_server, catalog_duck, name)
     client, readers = both[writer], list(both.values())
     client.create(COLUMNS, "p", **{"format-version": str(format_version)})
-    script = Script(folder=folder_of(server, name))
+    script = Script(folder=catalog_server.folder_of(name))
 
     for step, change in PLAIN_STEPS.items():
         change(client, script.model)
         all_agree(script.folder, script.rows, readers, step=step)
-        script.remember(current_snapshot(server, name))
+        script.remember(current_snapshot(catalog_server, name))
     for snapshot, rows in script.snapshots.items():
         for reader in readers:
             found = as_text(_without_new_columns(reader.rows(snapshot), rows))
@@ -101,34 +77,38 @@ def _without_new_columns(
     return [{name: row[name] for name in row if name in names} for row in found]
 
 
-def test_other_readers(server: CatalogServer, duck: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_readers(
+    catalog_server: CatalogServer, catalog_duck: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Polars through PyIceberg, and PyIceberg without the catalog, from the disk."""
     import polars as pl
 
     from tests.support.iceberg.both_sides import iceberg_rows
 
     name = "n.readers"
-    client = clients(server, duck, name)["DuckDB"]
+    client = clients(catalog_server, catalog_duck, name)["DuckDB"]
     client.create(COLUMNS)
-    script = Script(folder=folder_of(server, name))
+    script = Script(folder=catalog_server.folder_of(name))
     for step in ("append", "append again", "delete"):
         PLAIN_STEPS[step](client, script.model)
 
     # Its own planner is a package of its own.
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
-    frame = pl.scan_iceberg(server.address.pyiceberg().load_table(name)).collect()
+    frame = pl.scan_iceberg(catalog_server.address.pyiceberg().load_table(name)).collect()
 
     assert as_text(frame.to_dicts()) == as_text(script.rows)
     assert as_text(iceberg_rows(script.folder)) == as_text(script.rows)
 
 
 @pytest.mark.parametrize("format_version", [2, 3])
-def test_clients_by_turns(server: CatalogServer, duck: Any, format_version: int) -> None:
+def test_clients_by_turns(
+    catalog_server: CatalogServer, catalog_duck: Any, format_version: int
+) -> None:
     """Random changes by one after the other, twinlake on the log among them."""
     name = f"n.turns_{format_version}"
-    both = clients(server, duck, name)
+    both = clients(catalog_server, catalog_duck, name)
     both["DuckDB"].create(COLUMNS, "p", **{"format-version": str(format_version)})
-    folder = folder_of(server, name)
+    folder = catalog_server.folder_of(name)
     writers = [both["DuckDB"], TwinlakeRows(folder)]
     if format_version == 2:
         writers.append(both["PyIceberg"])
@@ -145,13 +125,13 @@ def test_clients_by_turns(server: CatalogServer, duck: Any, format_version: int)
 
 
 def test_the_same_changes_by_rest_and_by_delta(
-    server: CatalogServer, duck: Any, tmp_path: Path
+    catalog_server: CatalogServer, catalog_duck: Any, tmp_path: Path
 ) -> None:
     """One workload twice: rows and schemas are equal after every change."""
     name = "n.same"
-    both = clients(server, duck, name)
+    both = clients(catalog_server, catalog_duck, name)
     both["PyIceberg"].create(COLUMNS, "p")
-    by_rest = folder_of(server, name)
+    by_rest = catalog_server.folder_of(name)
     for one in both.values():
         one.folder = by_rest
     by_delta = tmp_path / "t"

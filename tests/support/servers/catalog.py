@@ -54,6 +54,11 @@ class CatalogServer:
         """How clients find it."""
         return CatalogAddress(url=self.url, warehouse=WAREHOUSE)
 
+    def folder_of(self, table: str) -> Path:
+        """Where a table of the catalog is."""
+        location: str = self.address.pyiceberg().load_table(table).location()
+        return Path(location.removeprefix("file://"))
+
     @property
     def log(self) -> Path:
         """What it prints."""

@@ -19,7 +19,7 @@ from twinlake.iceberg.requests import (
     decode_create,
     failed_requirements,
 )
-from twinlake.log import CACHE, has_table
+from twinlake.log import CACHE, SnapshotCache, has_table
 from twinlake.runtime import InProcess, Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
@@ -57,10 +57,12 @@ class IcebergCommits:
     """What reads several files of a client at once, where they lie in a service."""
     deadline_ms: int = _DEADLINE_MS
     """How long a commit is tried while others win."""
+    cache: SnapshotCache = CACHE
+    """The snapshots that this server knows: those of the process, unless it is given its own."""
 
     def load(self, store: Store) -> TwinState:
         """The table as its newest version has it."""
-        return load_state(store, self.runtime)
+        return load_state(store, self.runtime, self.cache)
 
     def create(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table by a ``CreateTableRequest``."""
@@ -116,7 +118,7 @@ class IcebergCommits:
     ) -> TwinState:
         until = self.runtime.clock.now_ms() + self.deadline_ms
         while True:
-            state = load_state(store, self.runtime)
+            state = load_state(store, self.runtime, self.cache)
             if identity.is_committed(state, self.runtime.clock.now_ms()):
                 return state
             failed = failed_requirements(request.requirements, state.table_metadata)
@@ -134,8 +136,8 @@ class IcebergCommits:
                 except ConcurrentWriteException as lost:
                     if self.runtime.clock.now_ms() >= until:
                         raise _overtaken(self.deadline_ms) from lost
-            CACHE.forget(store.url)
-        return load_state(store, self.runtime)
+            self.cache.forget(store.url)
+        return load_state(store, self.runtime, self.cache)
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
@@ -154,7 +156,7 @@ class IcebergCommits:
         )
         if translation.metadata is not None:
             transaction.update_metadata(translation.metadata)
-        CACHE.offer(transaction.add(*translation.actions).commit().snapshot)
+        self.cache.offer(transaction.add(*translation.actions).commit().snapshot)
 
 
 def _overtaken(deadline_ms: int) -> ConflictError:

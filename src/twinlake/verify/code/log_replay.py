@@ -14,6 +14,7 @@ import msgspec
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.log import dv_path, read_dv
 from twinlake.storage import MemoryStore
+from twinlake.verify.code.client_exchange import KEY_MARK
 from twinlake.verify.code.execution import is_commit
 from twinlake.verify.code.row_engine import Rows, decode_rows
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogVersion", "descriptor_of", "files_of", "number_of", "replay_log", "rows_at"]
 
+_KEY_TAG: Final = "twinlake.iceberg.idempotencyKey"
 _COMMIT: Final = "_delta_log/{:020}.json"
 
 
@@ -61,7 +63,7 @@ def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
             elif kind == "add":
                 adds.append(action)
             elif kind == "commitInfo":
-                tag = action.get("userMetadata", "")
+                tag = action.get("userMetadata") or _client(action)
             elif kind == "domainMetadata" and action["domain"] == "delta.rowTracking":
                 mark = msgspec.json.decode(action["configuration"])["rowIdHighWaterMark"]
             metadata = action if kind == "metaData" else metadata
@@ -78,6 +80,12 @@ def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
             LogVersion(number, tag, dict(live), metadata, protocol, tuple(twice), named, mark)
         )
     return versions
+
+
+def _client(info: Mapping[str, Any]) -> str:
+    """The Iceberg client that a commit was made for, by the idempotency key of its request."""
+    key: str = (info.get("tags") or {}).get(_KEY_TAG, "")
+    return key.partition(KEY_MARK)[0]
 
 
 def rows_at(bodies: Mapping[str, bytes], version: LogVersion) -> Rows:

@@ -27,6 +27,7 @@ from twinlake.verify.code.log_replay import (
     replay_log,
     rows_at,
 )
+from twinlake.verify.code.server import check_exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,6 +83,8 @@ class RunChecker:
             yield RunFailure("LogIsReadable", f"a commit cannot be read: {error}")
             return
         yield from _check_versions(versions)
+        if not self._workload.changes_metadata:
+            yield from _changed_metadata(versions)
         yield from self._missing_files(view, versions)
         yield from self._rows(run, versions, effects)
         key = (run.log_fingerprint, run.floor)
@@ -141,7 +144,7 @@ class RunChecker:
         for version in versions:
             at.setdefault(version.tag, []).append(version.number)
         for name, reply in run.replies().items():
-            found = at.get(name, [])
+            found = at.get(self._workload.tag(name), [])
             fields = {"actor": name, "reply": str(reply), "versions": found}
             match reply.kind:
                 case "broken":
@@ -165,6 +168,7 @@ class RunChecker:
                         fields,
                     )
         yield from self._serial(run, versions)
+        yield from check_exchanges(run, versions)
         replies = run.replies().values()
         if run.met_faults():
             return
@@ -236,6 +240,9 @@ def _check_versions(versions: Sequence[LogVersion]) -> Iterator[RunFailure]:
                 f"version {version.number} has the row ids {sorted(every)} up to {version.mark}",
                 {"version": version.number, "ids": sorted(every), "mark": version.mark},
             )
+
+
+def _changed_metadata(versions: Sequence[LogVersion]) -> Iterator[RunFailure]:
     first = versions[0]
     for version in versions:
         same = version.protocol == first.protocol and version.metadata == first.metadata

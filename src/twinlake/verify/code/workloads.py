@@ -17,6 +17,7 @@ from twinlake.verify.code.maintenance import (
     VacuumTable,
     WriteCheckpoint,
 )
+from twinlake.verify.code.server import server_workloads
 from twinlake.verify.code.statements import Append, Delete, Merge, Optimize, Update
 from twinlake.verify.code.workload import TABLE_SETUPS, TableSetup, Workload
 
@@ -291,12 +292,13 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         *_conversions(),
         *_twin(),
         *_models(),
+        *server_workloads(),
     )
 }
 """Every workload by its name."""
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     group: tuple(name for name, one in WORKLOADS.items() if one.group == group)
-    for group in ("pairs", "isolation", "three", "upkeep", "twin", "all", "models")
+    for group in ("pairs", "isolation", "three", "upkeep", "twin", "all", "models", "server")
 }
 """The names of the workloads, by what they are about."""
 
