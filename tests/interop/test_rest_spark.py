@@ -28,8 +28,11 @@ from tests.support.scale import scale
 from twinlake.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from pyspark.sql import SparkSession
 
+    from tests.support.rest_clients.clients import RestClient
     from tests.support.servers.catalog import CatalogServer
 
 pytestmark = pytest.mark.spark

@@ -93,10 +93,13 @@ class IcebergCommits:
         if has_table(store):
             return self._created(store, identity)
         metadata = table_metadata(NewTable.of_updates(request), unquote(store.url), self.runtime)
+        state = future_state(store, metadata, self.runtime)
+        failed = failed_requirements(request.other_requirements, state.table_metadata)
+        if failed:
+            raise requirement_failed(failed)
         with UncommittedFiles(store) as made:
             translation = None
             if request.last_snapshot_id is not None:
-                state = future_state(store, metadata, self.runtime)
                 translation = self._translator(state, made).translate(request.rows_only())
             create_table(store, metadata, self.runtime, translation, tags=identity.tags)
         return self._after_commit(store)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from twinlake.iceberg.format import leaves
-from twinlake.iceberg.requests import add_action, partition_problem
+from twinlake.iceberg.requests import add_action, count_problem, partition_problem
 from twinlake.log import read_nodes
 from twinlake.schema import (
     Array,
@@ -23,6 +23,7 @@ from twinlake.schema import (
     render_path,
     walk_nodes,
 )
+from twinlake.table.iceberg_commits.file_columns import FileColumns
 from twinlake.table.iceberg_commits.refusals import refuse
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.requests import SourceFile
     from twinlake.log import FooterNodes
     from twinlake.runtime import Executor
-    from twinlake.schema import ColumnPath, DataType, StructField
+    from twinlake.schema import ColumnPath, DataType, ParquetNode, StructField
     from twinlake.table.iceberg_commits.client_files import ClientFiles
 
 __all__ = ["NewFiles"]
@@ -56,7 +57,7 @@ class NewFiles:
         data_change: bool,
         tags: Mapping[str, str],
     ) -> dict[str, AddFile]:
-        """The files as actions, by their location; all that is against them in one error."""
+        """The files as actions, by their path; all that is against them in one error."""
         known = tuple(leaves(self.metadata.schema))
         partitions = tuple(self._partition_columns())
         problems: list[str] = []
@@ -65,9 +66,13 @@ class NewFiles:
             if problem := self._problem(file):
                 problems.append(f"file {file.path} {problem}")
                 continue
-            found[file.path] = add_action(
+            path = self.files.data_key(file.path)
+            if path in found:
+                problems.append(f"file {file.path} is added twice")
+                continue
+            found[path] = add_action(
                 file,
-                self.files.data_key(file.path),
+                path,
                 partitions,
                 known,
                 modification_time=modification_time,
@@ -75,7 +80,7 @@ class NewFiles:
                 tags=tags,
             )
         refuse(problems)
-        refuse(self._nulls(found))
+        refuse(self._footer_problems(found))
         return found
 
     def _partition_columns(self) -> Iterator[StructField]:
@@ -93,22 +98,32 @@ class NewFiles:
             return "is encrypted"
         if file.spec_id != self.spec_id:
             return f"is of partition spec {file.spec_id}, and the table has {self.spec_id}"
-        return partition_problem(file)
+        return count_problem(file) or partition_problem(file, len(self.metadata.partition_columns))
 
-    def _nulls(self, added: Mapping[str, AddFile]) -> Iterator[str]:
-        """Files that may have nulls where the table has none; their footers say."""
-        required = dict(_required(self.metadata.schema))
-        if not required or not added:
+    def _footer_problems(self, added: Mapping[str, AddFile]) -> Iterator[str]:
+        """Files of other types, or that may have nulls where the table has none, by the footers."""
+        if not added:
             return
+        required = dict(_required(self.metadata.schema))
+        known = FileColumns(self.metadata)
+        # Files of one writer share one tree, and hashing a wide one takes its time.
+        of_tree: dict[int, tuple[ParquetNode, tuple[str, ...]]] = {}
         columns = tuple(
             (one.physical, number) for number, one in required.items() if one.physical is not None
         )
         sizes = ((add.path, add.size) for add in added.values())
         footers = read_nodes(self.files.store, sizes, self.executor, columns=columns)
-        for location, footer in zip(added, footers, strict=True):
+        for path, footer in zip(added, footers, strict=True):
             # A footer that cannot be read is for the rules of the commit to refuse.
-            for path in _nullable(footer, required):
-                yield f"file {location} may have nulls in required column {path}"
+            if footer.root is None:
+                continue
+            root = footer.root
+            if id(root) not in of_tree:
+                of_tree[id(root)] = root, tuple(known.problems(root))
+            for problem in of_tree[id(root)][1]:
+                yield f"file {path} {problem}"
+            for column in _nullable(footer, required):
+                yield f"file {path} may have nulls in required column {column}"
 
 
 class _Required(NamedTuple):
