@@ -9,7 +9,8 @@ import pytest
 
 from twinlake.errors import Code, CommitUnknown, CorruptTable
 from twinlake.storage import MemoryStore
-from twinlake.table.iceberg_commits import IcebergCommits, commit_loop
+from twinlake.table.iceberg_commits import IcebergCommits
+from twinlake.table.iceberg_commits.twin_state import load_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,16 +48,16 @@ def test_a_table_that_cannot_be_read_after_a_commit_leaves_the_outcome_open(
     commits, store = IcebergCommits(), MemoryStore("after-commit")
     if version:
         commits.create(store, CREATE)
-    real, done = commit_loop.load_state, 0
+    done = 0
 
     def load(*arguments: Any) -> Any:
         nonlocal done
         done += 1
         if done > loads:
             raise CorruptTable(Code.STORAGE, "It was changed each time.")
-        return real(*arguments)
+        return load_state(*arguments)
 
-    monkeypatch.setattr(commit_loop, "load_state", load)
+    monkeypatch.setattr("twinlake.table.iceberg_commits.commit_loop.load_state", load)
     with pytest.raises(CommitUnknown, match="The commit was made"):
         change(commits, store)
     monkeypatch.undo()
