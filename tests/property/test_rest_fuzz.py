@@ -152,7 +152,8 @@ def test_forged_requests_are_no_5xx_and_change_nothing_where_they_are_refused(
 def test_paths_and_bytes_that_mean_nothing_are_no_5xx(
     server: RestCaller, method: str, segments: list[str], body: bytes
 ) -> None:
-    path = "/" + "/".join(segments)
+    # The client itself refuses a path that begins with two slashes.
+    path = "/" + "/".join(segments).lstrip("/")
     if method == "DELETE" and path.rstrip("/").lower().endswith("/t"):
         return
     assert server.send(method, path, body).status_code < 500
