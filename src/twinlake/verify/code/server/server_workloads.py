@@ -147,6 +147,6 @@ def _workload(
         layout=table,
         actors=(("w0", one), ("w1", other)),
         before=((PrepareRequest(_CLIENT), 1),) if prepared else (),
-        changes_metadata=metadata,
+        changes_table=metadata,
         shared_tag=REQUEST if prepared else "",
     )
