@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from twinlake.errors import Code, CommitUnknown, StorageError
-from twinlake.verify.code.client_exchange import AnswerKind, SentRequest
+from twinlake.verify.code.client_data import AnswerKind, SentRequest
 from twinlake.verify.code.row_engine import RowEffect
 from twinlake.verify.code.server.client_files import SnapshotFiles
 from twinlake.verify.code.server.iceberg_client import IcebergClient
@@ -266,4 +266,3 @@ class FindSnapshot(_PreparedCommit):
         """Load the table through another server."""
         client, request = self._begin(engine)
         return client.find_snapshot(request)
-

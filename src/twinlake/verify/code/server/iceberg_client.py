@@ -16,7 +16,7 @@ import msgspec
 from twinlake.errors import Code, CommitUnknown, ConflictError, StorageError, TwinlakeError
 from twinlake.log import SnapshotCache
 from twinlake.table.iceberg_commits import IcebergCommits
-from twinlake.verify.code.client_exchange import KEY_MARK, AnswerKind, SentRequest
+from twinlake.verify.code.client_data import KEY_MARK, AnswerKind, SentRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ class CommitAnswer:
 
     kind: AnswerKind
     version: int | None = None
-    """Of the snapshot that was asked for, where the answer shows it."""
+    """Of the snapshot that was asked for."""
     error: TwinlakeError | None = None
 
 
@@ -140,7 +140,10 @@ class IcebergClient:
         except TwinlakeError as error:
             return CommitAnswer(AnswerKind.REFUSED, error=error)
         self._note(state)
-        return CommitAnswer(AnswerKind.COMMITTED, _version(state, request.snapshot_id))
+        # Whether it is shown under its id is a property of its own.
+        version = _version(state, request.snapshot_id)
+        shown = state.version if version is None else version
+        return CommitAnswer(AnswerKind.COMMITTED, shown)
 
     def send_again(self, request: SentRequest) -> CommitAnswer:
         """The answer was lost: send the very same request, and meet another server."""

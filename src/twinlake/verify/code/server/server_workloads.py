@@ -1,4 +1,4 @@
-"""Workloads in which Iceberg clients commit through servers, beside each other and Delta writers."""
+"""Workloads in which Iceberg clients commit through servers, beside Delta writers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def server_workloads() -> Iterator[Workload]:
 
 
 def _appends() -> Iterator[Workload]:
-    yield _workload("clients", "two clients append through two servers", _CLIENT, ClientAppend(_MORE))
+    yield _workload("clients", "two clients append by two servers", _CLIENT, ClientAppend(_MORE))
     others: tuple[tuple[str, str, Statement], ...] = (
         ("append", "a Delta writer appends", Append(_MORE)),
         ("delete", "a Delta writer deletes", Delete("a", 1)),
