@@ -229,7 +229,7 @@ def _take_for_failure(_real: Any) -> Callable[..., UserError]:
 _ONCE: Final = frozenset({"CommittedMeansOnce", "CommittedAtMostOnce"})
 _NOT_AT_ALL: Final = frozenset({"FailedMeansNotAtAll"})
 _LOOP: Final = f"{_COMMITS}.commit_loop"
-_IS_COMMITTED: Final = f"{_COMMITS}.previous_commit:RequestIdentity.is_committed"
+_IDENTITY: Final = f"{_COMMITS}.previous_commit:RequestIdentity"
 
 SERVER_MUTANTS: Final = (
     ServerMutant(
@@ -261,13 +261,13 @@ SERVER_MUTANTS: Final = (
     ),
     ServerMutant(
         name=mutants.NO_KEY,
-        patches=((_IS_COMMITTED, _know_nothing),),
-        workload="request-twice",
+        patches=((f"{_IDENTITY}._is_key_used", _know_nothing),),
+        workload="column-twice",
         finds=_NOT_AT_ALL,
     ),
     ServerMutant(
         name=mutants.FORGETS_KEY,
-        patches=((_IS_COMMITTED, _look_once),),
+        patches=((f"{_IDENTITY}.is_committed", _look_once),),
         workload="request-twice",
         finds=_NOT_AT_ALL,
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from twinlake.commit import AlreadyCommitted
 from twinlake.errors import Code, CommitUnknown, StorageError
 from twinlake.verify.code.client_data import AnswerKind, SentRequest
 from twinlake.verify.code.row_engine import RowEffect
@@ -76,7 +77,7 @@ class ClientAppend:
     def request(self, files: SnapshotFiles, attempt: int, new: ManifestFile) -> SentRequest:
         """The request to commit the file after the snapshot that was loaded."""
         location = files.write_list([new, *files.listed()])
-        return files.client.request(
+        return files.client.snapshot_request(
             files.state, attempt, operation="append", manifest_list=location
         )
 
@@ -128,7 +129,9 @@ class ClientUpdate(_ClientChange):
         written = files.write_data([self._changed(row) for row in old])
         kept = files.kept(frozenset(one.path for one in hit))
         location = files.write_list([files.write_manifest([written]), *kept])
-        request = client.request(files.state, 1, operation="overwrite", manifest_list=location)
+        request = client.snapshot_request(
+            files.state, 1, operation="overwrite", manifest_list=location
+        )
         return self._answered(client, request)
 
     def _changed(self, row: Row) -> Row:
@@ -179,7 +182,7 @@ class ClientDelete(_ClientChange):
     ) -> SentRequest:
         new = files.write_manifest(files.write_vectors(vectors))
         kept = files.kept_but_vectors(frozenset(vectors))
-        return files.client.request(
+        return files.client.snapshot_request(
             files.state,
             1,
             operation="delete",
@@ -202,14 +205,19 @@ class ClientDelete(_ClientChange):
 class PrepareRequest:
     """A client has written its files, and its request is on its way."""
 
-    append: ClientAppend
+    rows: tuple[Row, ...]
+    """What is appended; without any, a column is added."""
     name: str = "prepare request"
 
     def run(self, engine: RowEngine) -> StatementResult:
         """Load, write, and put the request where those who deliver it find it."""
         client = IcebergClient(engine, REQUEST)
-        files = SnapshotFiles(client, client.load())
-        request = self.append.request(files, 1, self.append.write(files))
+        state = client.load()
+        if self.rows:
+            append, files = ClientAppend(self.rows), SnapshotFiles(client, state)
+            request = append.request(files, 1, append.write(files))
+        else:
+            request = client.column_request(state, 1, "note")
         engine.store.put(_READY, msgspec.json.encode(request))
         return None
 
@@ -220,7 +228,8 @@ class PrepareRequest:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedCommit:
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
+    """Those that the request appends."""
 
     def _begin(self, engine: RowEngine) -> tuple[IcebergClient, SentRequest]:
         client = IcebergClient(engine, REQUEST)
@@ -253,6 +262,9 @@ class DeliverRequest(_PreparedCommit):
             raise client.not_found(request)
         if answer.error is not None:
             raise answer.error
+        if request.snapshot_id is None and answer.version is not None:
+            # Nothing in the answer says which version it was, only that it is there.
+            return AlreadyCommitted(app_id=request.key, version=1, latest=answer.version)
         return answer.version
 
 

@@ -122,6 +122,14 @@ def _deliveries() -> Iterator[Workload]:
         prepared=True,
     )
     yield _workload(
+        "column-twice",
+        "one request that adds a column, and so has no snapshot id, reaches two servers at once",
+        DeliverRequest(),
+        DeliverRequest(),
+        prepared=True,
+        metadata=True,
+    )
+    yield _workload(
         "request-late",
         "a client looks for its snapshot while its request is still under way",
         DeliverRequest(_NEW),
@@ -146,7 +154,8 @@ def _workload(
         group="server",
         layout=table,
         actors=(("w0", one), ("w1", other)),
-        before=((PrepareRequest(_CLIENT), 1),) if prepared else (),
+        before=((PrepareRequest(() if metadata else _NEW), 1),) if prepared else (),
+        requires_commit=not (prepared and metadata),
         changes_metadata=metadata,
         shared_tag=REQUEST if prepared else "",
     )
