@@ -128,7 +128,8 @@ def _count(_real: Any) -> Callable[..., int]:
     def recorded_id(*_log: Any) -> int:
         if not hasattr(_MEMORY, "numbers"):
             _MEMORY.numbers = count(1)
-        return next(_MEMORY.numbers)
+        number: int = next(_MEMORY.numbers)
+        return number
 
     return recorded_id
 

@@ -37,7 +37,8 @@ def write_parquet_rows(
     ]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(arrays, schema=schema), sink)
-    return sink.getvalue().to_pybytes()
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
 
 
 @lru_cache(maxsize=256)

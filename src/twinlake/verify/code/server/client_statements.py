@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -153,6 +154,8 @@ class ClientDelete(_ClientChange):
     """Another id whose row goes, by a second vector of the same file in the same request."""
     refreshes: bool = False
     """Whether the table is loaded again between the scan and the commit."""
+    names_scan: bool = True
+    """Whether the request says which snapshot was scanned."""
     name: str = "client delete"
 
     def run(self, engine: RowEngine) -> StatementResult:
@@ -163,7 +166,7 @@ class ClientDelete(_ClientChange):
         wanted = [one for one in (self.id, self.also) if one is not None]
         vectors, gone = {}, list[tuple[str, int, str]]()
         for file in files.scan():
-            hits = [file.matching(lambda row, n=n: row[:2] == (self.part, n)) for n in wanted]
+            hits = [file.matching(partial(_is_row, part=self.part, number=n)) for n in wanted]
             if any(hits):
                 gone += [file.rows[position] for hit in hits for position in sorted(hit)]
                 vectors[file.path] = [file.hidden | hit for hit in hits if hit]
@@ -187,8 +190,12 @@ class ClientDelete(_ClientChange):
             1,
             operation="delete",
             manifest_list=files.write_list([new, *kept]),
-            summary={_SCANNED: str(scanned.table_metadata.current_snapshot_id)},
+            summary=self._summary(scanned),
         )
+
+    def _summary(self, scanned: TwinState) -> dict[str, str]:
+        number = scanned.table_metadata.current_snapshot_id
+        return {_SCANNED: str(number)} if self.names_scan else {}
 
     def apply(self, rows: Rows) -> Rows:
         """All but the rows that match."""
@@ -196,6 +203,10 @@ class ClientDelete(_ClientChange):
         return Counter(
             {row: n for row, n in rows.items() if not (row[0] == self.part and row[1] in ids)}
         )
+
+
+def _is_row(row: Row, *, part: str, number: int) -> bool:
+    return row[:2] == (part, number)
 
 
 # A request that lies ready

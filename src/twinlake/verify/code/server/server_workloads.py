@@ -105,6 +105,13 @@ def _row_changes() -> Iterator[Workload]:
         table=_FORMAT_3,
     )
     yield _workload(
+        "client-anomaly",
+        "a client deletes a row that a Delta writer updates between its scan and its commit",
+        ClientDelete("a", 1, refreshes=True),
+        Update("a", 1, "Q"),
+        table=_FORMAT_3,
+    )
+    yield _workload(
         "client-gone-file",
         "a client deletes from a file that a Delta writer replaces after the scan",
         ClientDelete("a", 1, refreshes=True),
