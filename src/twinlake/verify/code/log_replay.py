@@ -14,7 +14,7 @@ import msgspec
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.log import dv_path, read_dv
 from twinlake.storage import MemoryStore
-from twinlake.verify.code.client_exchange import KEY_MARK
+from twinlake.verify.code.client_data import KEY_MARK
 from twinlake.verify.code.execution import is_commit
 from twinlake.verify.code.row_engine import Rows, decode_rows
 

@@ -20,8 +20,7 @@ from twinlake.commit.plans import RewriteFile, WriteDeletionVector, Written, tou
 from twinlake.errors import CommitUnknown, TwinlakeError
 from twinlake.log import CACHE, dv_key, load_snapshot, read_dv, write_dv_file
 from twinlake.schema import physical_name
-from twinlake.verify.code.client_exchange import ClientExchange
-from twinlake.verify.code.parquet_rows import is_parquet, read_parquet_rows
+from twinlake.verify.code.client_data import ClientExchange, is_parquet, read_parquet_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
