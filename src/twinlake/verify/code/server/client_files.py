@@ -22,7 +22,7 @@ from twinlake.iceberg.format import (
 )
 from twinlake.log import decode_payload, encode_bitmap
 from twinlake.schema import field_id
-from twinlake.verify.code.parquet_rows import write_parquet_rows
+from twinlake.verify.code.client_data import write_parquet_rows
 from twinlake.verify.code.row_engine import COLUMNS, decode_rows
 
 if TYPE_CHECKING:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from twinlake.commit import AlreadyCommitted
 from twinlake.errors import Code, CommitUnknown, StorageError
-from twinlake.verify.code.client_exchange import AnswerKind, SentRequest
+from twinlake.verify.code.client_data import AnswerKind, SentRequest
 from twinlake.verify.code.row_engine import RowEffect
 from twinlake.verify.code.server.client_files import SnapshotFiles
 from twinlake.verify.code.server.iceberg_client import IcebergClient
@@ -76,7 +78,7 @@ class ClientAppend:
     def request(self, files: SnapshotFiles, attempt: int, new: ManifestFile) -> SentRequest:
         """The request to commit the file after the snapshot that was loaded."""
         location = files.write_list([new, *files.listed()])
-        return files.client.request(
+        return files.client.snapshot_request(
             files.state, attempt, operation="append", manifest_list=location
         )
 
@@ -128,7 +130,9 @@ class ClientUpdate(_ClientChange):
         written = files.write_data([self._changed(row) for row in old])
         kept = files.kept(frozenset(one.path for one in hit))
         location = files.write_list([files.write_manifest([written]), *kept])
-        request = client.request(files.state, 1, operation="overwrite", manifest_list=location)
+        request = client.snapshot_request(
+            files.state, 1, operation="overwrite", manifest_list=location
+        )
         return self._answered(client, request)
 
     def _changed(self, row: Row) -> Row:
@@ -150,6 +154,8 @@ class ClientDelete(_ClientChange):
     """Another id whose row goes, by a second vector of the same file in the same request."""
     refreshes: bool = False
     """Whether the table is loaded again between the scan and the commit."""
+    names_scan: bool = True
+    """Whether the request says which snapshot was scanned."""
     name: str = "client delete"
 
     def run(self, engine: RowEngine) -> StatementResult:
@@ -160,7 +166,7 @@ class ClientDelete(_ClientChange):
         wanted = [one for one in (self.id, self.also) if one is not None]
         vectors, gone = {}, list[tuple[str, int, str]]()
         for file in files.scan():
-            hits = [file.matching(lambda row, n=n: row[:2] == (self.part, n)) for n in wanted]
+            hits = [file.matching(partial(_is_row, part=self.part, number=n)) for n in wanted]
             if any(hits):
                 gone += [file.rows[position] for hit in hits for position in sorted(hit)]
                 vectors[file.path] = [file.hidden | hit for hit in hits if hit]
@@ -179,13 +185,17 @@ class ClientDelete(_ClientChange):
     ) -> SentRequest:
         new = files.write_manifest(files.write_vectors(vectors))
         kept = files.kept_but_vectors(frozenset(vectors))
-        return files.client.request(
+        return files.client.snapshot_request(
             files.state,
             1,
             operation="delete",
             manifest_list=files.write_list([new, *kept]),
-            summary={_SCANNED: str(scanned.table_metadata.current_snapshot_id)},
+            summary=self._summary(scanned),
         )
+
+    def _summary(self, scanned: TwinState) -> dict[str, str]:
+        number = scanned.table_metadata.current_snapshot_id
+        return {_SCANNED: str(number)} if self.names_scan else {}
 
     def apply(self, rows: Rows) -> Rows:
         """All but the rows that match."""
@@ -195,6 +205,10 @@ class ClientDelete(_ClientChange):
         )
 
 
+def _is_row(row: Row, *, part: str, number: int) -> bool:
+    return row[:2] == (part, number)
+
+
 # A request that lies ready
 
 
@@ -202,14 +216,19 @@ class ClientDelete(_ClientChange):
 class PrepareRequest:
     """A client has written its files, and its request is on its way."""
 
-    append: ClientAppend
+    rows: tuple[Row, ...]
+    """What is appended; without any, a column is added."""
     name: str = "prepare request"
 
     def run(self, engine: RowEngine) -> StatementResult:
         """Load, write, and put the request where those who deliver it find it."""
         client = IcebergClient(engine, REQUEST)
-        files = SnapshotFiles(client, client.load())
-        request = self.append.request(files, 1, self.append.write(files))
+        state = client.load()
+        if self.rows:
+            append, files = ClientAppend(self.rows), SnapshotFiles(client, state)
+            request = append.request(files, 1, append.write(files))
+        else:
+            request = client.column_request(state, 1, "note")
         engine.store.put(_READY, msgspec.json.encode(request))
         return None
 
@@ -220,7 +239,8 @@ class PrepareRequest:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedCommit:
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
+    """Those that the request appends."""
 
     def _begin(self, engine: RowEngine) -> tuple[IcebergClient, SentRequest]:
         client = IcebergClient(engine, REQUEST)
@@ -253,6 +273,9 @@ class DeliverRequest(_PreparedCommit):
             raise client.not_found(request)
         if answer.error is not None:
             raise answer.error
+        if request.snapshot_id is None and answer.version is not None:
+            # Nothing in the answer says which version it was, only that it is there.
+            return AlreadyCommitted(app_id=request.key, version=1, latest=answer.version)
         return answer.version
 
 
@@ -266,4 +289,3 @@ class FindSnapshot(_PreparedCommit):
         """Load the table through another server."""
         client, request = self._begin(engine)
         return client.find_snapshot(request)
-

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from twinlake.iceberg.derive import snapshot_id
-from twinlake.verify.code.client_exchange import AnswerKind
+from twinlake.verify.code.client_data import AnswerKind
 from twinlake.verify.code.execution import RunFailure, is_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from twinlake.verify.code.client_exchange import SentRequest
+    from twinlake.verify.code.client_data import SentRequest
     from twinlake.verify.code.execution import Execution
     from twinlake.verify.code.log_replay import LogVersion
 
@@ -50,8 +50,6 @@ def check_exchanges(run: Execution, versions: Sequence[LogVersion]) -> Iterator[
     if not answers and not shown:
         return
     log = _read_log(run.bodies, versions, {one.key: one for _, one, _ in answers})
-    for name, request, kind in answers:
-        yield from _check_answer(name, request, kind, log)
     for name, (version, found) in shown:
         if version < len(log) and log[version].own_snapshot != found:
             yield RunFailure(
@@ -60,6 +58,8 @@ def check_exchanges(run: Execution, versions: Sequence[LogVersion]) -> Iterator[
                 f"{log[version].own_snapshot}",
                 {"actor": name, "version": version, "actual": found},
             )
+    for name, request, kind in answers:
+        yield from _check_answer(name, request, kind, log)
 
 
 def _check_answer(

@@ -16,10 +16,10 @@ import msgspec
 from twinlake.errors import Code, CommitUnknown, ConflictError, StorageError, TwinlakeError
 from twinlake.log import SnapshotCache
 from twinlake.table.iceberg_commits import IcebergCommits
-from twinlake.verify.code.client_exchange import KEY_MARK, AnswerKind, SentRequest
+from twinlake.verify.code.client_data import KEY_MARK, AnswerKind, SentRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from twinlake.iceberg.format import SnapshotEntry, TableMetadata
     from twinlake.storage import Store
@@ -38,7 +38,7 @@ class CommitAnswer:
 
     kind: AnswerKind
     version: int | None = None
-    """Of the snapshot that was asked for, where the answer shows it."""
+    """Of the snapshot that was asked for; of the table, where that was none."""
     error: TwinlakeError | None = None
 
 
@@ -85,7 +85,7 @@ class IcebergClient:
 
     # Commit requests
 
-    def request(
+    def snapshot_request(
         self,
         state: TwinState,
         attempt: int,
@@ -106,18 +106,39 @@ class IcebergClient:
             "schema-id": table.current_schema_id,
         }
         reference = {"ref-name": "main", "type": "branch", "snapshot-id": self.snapshot_id}
-        document = {
-            "requirements": list(_requirements(table)),
-            "updates": [
-                {"action": "add-snapshot", "snapshot": snapshot},
-                {"action": "set-snapshot-ref", **reference},
-            ],
-        }
+        updates = (
+            {"action": "add-snapshot", "snapshot": snapshot},
+            {"action": "set-snapshot-ref", **reference},
+        )
+        return self._request(state, attempt, updates, self.snapshot_id)
+
+    def column_request(self, state: TwinState, attempt: int, name: str) -> SentRequest:
+        """The request that adds a column; no snapshot comes of it."""
+        table = state.table_metadata
+        number = table.last_column_id + 1
+        current = next(s for s in table.schemas if s["schema-id"] == table.current_schema_id)
+        column = {"id": number, "name": name, "required": False, "type": "string"}
+        schema = {**current, "schema-id": 0, "fields": [*current["fields"], column]}
+        updates = (
+            {"action": "add-schema", "schema": schema, "last-column-id": number},
+            {"action": "set-current-schema", "schema-id": -1},
+        )
+        return self._request(state, attempt, updates, None)
+
+    def _request(
+        self,
+        state: TwinState,
+        attempt: int,
+        updates: Sequence[Mapping[str, Any]],
+        snapshot_id: int | None,
+    ) -> SentRequest:
+        table = state.table_metadata
+        document = {"requirements": list(_requirements(table)), "updates": updates}
         return SentRequest(
             key=f"{self.name}{KEY_MARK}{attempt}",
             body=msgspec.json.encode(document),
             base=state.version,
-            snapshot_id=self.snapshot_id,
+            snapshot_id=snapshot_id,
             requires=table.current_snapshot_id,
         )
 
@@ -140,7 +161,10 @@ class IcebergClient:
         except TwinlakeError as error:
             return CommitAnswer(AnswerKind.REFUSED, error=error)
         self._note(state)
-        return CommitAnswer(AnswerKind.COMMITTED, _version(state, request.snapshot_id))
+        # Whether it is shown under its id is a property of its own.
+        version = _version(state, request.snapshot_id)
+        shown = state.version if version is None else version
+        return CommitAnswer(AnswerKind.COMMITTED, shown)
 
     def send_again(self, request: SentRequest) -> CommitAnswer:
         """The answer was lost: send the very same request, and meet another server."""
@@ -170,7 +194,7 @@ class IcebergClient:
         )
 
 
-def _version(state: TwinState, snapshot_id: int) -> int | None:
+def _version(state: TwinState, snapshot_id: int | None) -> int | None:
     snapshots: Iterable[SnapshotEntry] = state.table_metadata.snapshots()
     return next((one.sequence_number for one in snapshots if one.snapshot_id == snapshot_id), None)
 

@@ -1,4 +1,4 @@
-"""Workloads in which Iceberg clients commit through servers, beside each other and Delta writers."""
+"""Workloads in which Iceberg clients commit through servers, beside Delta writers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def server_workloads() -> Iterator[Workload]:
 
 
 def _appends() -> Iterator[Workload]:
-    yield _workload("clients", "two clients append through two servers", _CLIENT, ClientAppend(_MORE))
+    yield _workload("clients", "two clients append by two servers", _CLIENT, ClientAppend(_MORE))
     others: tuple[tuple[str, str, Statement], ...] = (
         ("append", "a Delta writer appends", Append(_MORE)),
         ("delete", "a Delta writer deletes", Delete("a", 1)),
@@ -105,6 +105,13 @@ def _row_changes() -> Iterator[Workload]:
         table=_FORMAT_3,
     )
     yield _workload(
+        "client-anomaly",
+        "a client deletes a row that a Delta writer updates between its scan and its commit",
+        ClientDelete("a", 1, refreshes=True),
+        Update("a", 1, "Q"),
+        table=_FORMAT_3,
+    )
+    yield _workload(
         "client-gone-file",
         "a client deletes from a file that a Delta writer replaces after the scan",
         ClientDelete("a", 1, refreshes=True),
@@ -120,6 +127,14 @@ def _deliveries() -> Iterator[Workload]:
         DeliverRequest(_NEW),
         DeliverRequest(_NEW),
         prepared=True,
+    )
+    yield _workload(
+        "column-twice",
+        "one request that adds a column, and so has no snapshot id, reaches two servers at once",
+        DeliverRequest(),
+        DeliverRequest(),
+        prepared=True,
+        metadata=True,
     )
     yield _workload(
         "request-late",
@@ -146,7 +161,8 @@ def _workload(
         group="server",
         layout=table,
         actors=(("w0", one), ("w1", other)),
-        before=((PrepareRequest(_CLIENT), 1),) if prepared else (),
-        changes_metadata=metadata,
+        before=((PrepareRequest(() if metadata else _NEW), 1),) if prepared else (),
+        requires_commit=not (prepared and metadata),
+        changes_table=metadata,
         shared_tag=REQUEST if prepared else "",
     )
