@@ -24,7 +24,7 @@ from tests.support.rest_clients.clients import (
     spark_on_catalog,
 )
 from tests.support.rest_clients.steps import PLAIN_STEPS, SCHEMA_STEPS, Script
-from tests.support.scale import scale
+from tests.support.scale import is_full_scale, scale
 from twinlake.table import Table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 
-_CHANGES = scale(18, 200)
+_CHANGES = scale(10, 200)
 #: Readers on Spark look at every so many versions.
 _STRIDE = scale(3, 1)
 _MERGE_ON_READ = {f"write.{verb}.mode": "merge-on-read" for verb in ("delete", "update", "merge")}
@@ -83,7 +83,14 @@ def look(
     ("format_version", "properties"),
     [
         pytest.param(2, {}, id="format 2"),
-        pytest.param(3, {}, id="format 3, copy-on-write"),
+        pytest.param(
+            3,
+            {},
+            id="format 3, copy-on-write",
+            marks=pytest.mark.skipif(
+                not is_full_scale(), reason="long: run with TWINLAKE_SCALE=full"
+            ),
+        ),
         pytest.param(3, _MERGE_ON_READ, id="format 3, merge-on-read"),
     ],
 )
@@ -139,14 +146,16 @@ def test_five_engines_write_one_shared_table(
 
     for at in range(_CHANGES):
         workload.step(at)
-        if at % 6 == 5:
+        if at % 5 == 4:
             _compact_and_vacuum(delta_spark, folder)
         steps = "\n".join(workload.steps[-4:])
         rows = workload.model.rows.values()
         look(folder, rows, readers, delta_spark, steps, at)
 
     all_agree(folder, workload.model.rows.values(), readers, spark=delta_spark, step="all")
-    assert min(workload.done[writer.name] for writer in writers) >= 1, workload.done
+    # A change may find nothing to do.
+    idle = [writer.name for writer in writers if not workload.done[writer.name]]
+    assert len(idle) <= scale(2, 0), workload.done
 
 
 def _compact_and_vacuum(spark: SparkSession, folder: Path) -> None:
