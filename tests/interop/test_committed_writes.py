@@ -65,15 +65,15 @@ def test_a_write_is_not_failed_by_what_comes_after_its_commit(
         frame = new
         kept = {"append": [0, 1, 2, 3], "overwrite": []}.get(name, [0, 2])
         expected = [*kept, 10, 11]
-    how: dict[str, Any] = {
+    options: dict[str, dict[str, Any]] = {
         "create": {"partition_by": ["part"]},
         "append": {"mode": "append"},
         "overwrite": {"mode": "overwrite"},
         "replace_where": {"mode": "overwrite", "replace_where": "part = 1"},
         "dynamic": {"mode": "overwrite", "partition_overwrite": "dynamic"},
-    }[name]
+    }
     silent_store()
-    done = write(frame, path, **how)
+    done = write(frame, path, **options[name])
     monkeypatch.undo()
     CACHE.forget(done.location)
     assert Table.open(path).version == done.version
