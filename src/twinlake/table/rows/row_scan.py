@@ -38,8 +38,8 @@ __all__ = ["RowScan", "exact_predicate"]
 
 #: Smaller files are read by one thread each, which opens them; of larger ones each row group is.
 _SMALL_FILE: Final = 8 << 20
-#: So much waits to be used, however large row groups are.
-_AHEAD_BYTES: Final = 64 << 20
+#: So much waits to be used, however large row groups are. Memory takes about three times as much.
+_AHEAD_BYTES: Final = 8 << 20
 #: What users see of row tracking; Delta Spark has the two as fields of ``_metadata``.
 _SHOWN: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
 
