@@ -324,7 +324,7 @@ class OutsideWriter:
         return [*updates, {**ref, "snapshot-id": last}]
 
     def rewritten(self, *gone: Record) -> list[Record]:
-        """The manifests of the table without files, by the name of each: rewritten where touched."""
+        """The manifests of the table without some of its files: rewritten where touched."""
         names = {_identity(one) for one in gone}
         rows = []
         for row in self.listed():

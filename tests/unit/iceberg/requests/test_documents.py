@@ -93,8 +93,16 @@ def test_what_the_specification_says_passes_with_more(update: dict[str, Any]) ->
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"5", b"[]", b"{", b"\xff", b'{"updates": 5}', b"[" * 100_000]
-    + [b'{"updates": [{"action": "add-schema", "schema": ' + b'{"a":' * 20_000],
+    [
+        b"",
+        b"5",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"updates": 5}',
+        b"[" * 100_000,
+        b'{"updates": [{"action": "add-schema", "schema": ' + b'{"a":' * 20_000,
+    ],
     ids=lambda body: repr(body[:20]),
 )
 def test_a_body_that_is_no_request(body: bytes) -> None:
