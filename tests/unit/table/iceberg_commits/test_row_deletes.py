@@ -296,11 +296,16 @@ def test_payloads_with_a_right_checksum(kept3: OutsideWriter, payload: bytes) ->
 # Row ids
 
 
-def with_row_ids(name: str, kind: pa.DataType = pa.int64(), number: int = 2147483540) -> pa.Schema:
-    fields = [("id", pa.int64(), 1), (name, kind, number)]
+def with_row_ids(name: str, kind: str = "int64", number: int = 2147483540) -> pa.Schema:
+    fields = [("id", "int64", 1), (name, kind, number)]
     return pa.schema(
         [
-            pa.field(n, k, nullable=n != "id", metadata={b"PARQUET:field_id": str(i).encode()})
+            pa.field(
+                n,
+                pa.type_for_alias(k),
+                nullable=n != "id",
+                metadata={b"PARQUET:field_id": str(i).encode()},
+            )
             for n, k, i in fields
         ]
     )
@@ -319,7 +324,7 @@ def test_row_ids_of_a_rewrite_are_kept(third: OutsideWriter) -> None:
     [
         with_row_ids("_other"),
         with_row_ids("_row_id", number=17),
-        with_row_ids("_row_id", pa.string()),
+        with_row_ids("_row_id", "string"),
     ],
     ids=["name", "id", "type"],
 )
