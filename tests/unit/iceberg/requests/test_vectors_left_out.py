@@ -1,4 +1,4 @@
-"""A deletion vector that a request leaves out without a word: DuckDB does so when it replaces one."""
+"""A deletion vector that a request leaves out silently: DuckDB does so where it replaces one."""
 
 from __future__ import annotations
 

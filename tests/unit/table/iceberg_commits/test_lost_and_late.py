@@ -176,7 +176,7 @@ def test_an_unknown_outcome_is_said_and_keeps_what_it_needs(table: OutsideWriter
     request = body(table.change(deletes=deletes, operation="delete"), [at_main(table)])
     with pytest.raises(CommitUnknown):
         table.commits.commit(DeafStore(table.folder, is_blind=True), request)
-    assert ids(table) == [2]
     version = table.state.version
+    assert ids(table) == [2]
     assert table.send_body(request).version == version
     assert ids(table) == [2]

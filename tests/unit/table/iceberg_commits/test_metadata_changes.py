@@ -101,8 +101,8 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "id below 0": (instead(column(-1, "n", "int")), "id -1"),
     "reserved id": (instead(column(2147483540, "n", "int")), "2147483540"),
     "id of a key": (instead(column(8, "n", "int")), ""),
-    "initial default": (instead(column(11, "n", "int", **{"initial-default": 1})), "a default"),
-    "write default": (instead(column(11, "n", "int", **{"write-default": 1})), "a default"),
+    "initial default": (instead({**column(11, "n", "int"), "initial-default": 1}), "a default"),
+    "write default": (instead({**column(11, "n", "int"), "write-default": 1}), "a default"),
     "identifier": (evolved(*COLUMNS, **{"identifier-field-ids": [1]}), "identifier fields"),
     "nothing": (evolved(), "without columns"),
     "key of a map": (
@@ -214,7 +214,7 @@ def tag(writer: OutsideWriter, name: str, **rest: Any) -> list[Any]:
 
 
 def statistics(writer: OutsideWriter, name: str = "a.stats") -> list[Any]:
-    document = {
+    document: dict[str, Any] = {
         "snapshot-id": writer.main,
         "statistics-path": f"file://{writer.folder}/_iceberg/metadata/{name}",
         "file-size-in-bytes": 4,
