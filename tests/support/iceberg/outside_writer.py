@@ -16,11 +16,13 @@ from uuid import uuid4
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 
 from tests.support.iceberg.both_sides import as_text, iceberg_rows
 from twinlake import Table, verify_twin
+from twinlake.errors import CompatViolation, ConflictError, TwinlakeError, UserError
 from twinlake.iceberg.format.puffin import Blob, write_puffin
 from twinlake.log import CACHE
 from twinlake.log.deletion_vectors import encode_bitmap
@@ -33,7 +35,19 @@ if TYPE_CHECKING:
 
     from twinlake.table.iceberg_commits import TwinState
 
-__all__ = ["ADDED", "DELETED", "EXISTING", "OutsideWriter", "column", "hold_together", "log_of"]
+__all__ = [
+    "ADDED",
+    "DELETED",
+    "EXISTING",
+    "OutsideWriter",
+    "column",
+    "entry",
+    "entry_schema",
+    "evolved",
+    "hold_together",
+    "log_of",
+    "refused",
+]
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 
@@ -58,6 +72,29 @@ def log_of(folder: Path) -> dict[str, bytes]:
     """The commits of a table."""
     found = sorted((folder / "_delta_log").glob("*.json"))
     return {path.name: path.read_bytes() for path in found}
+
+
+def refused(
+    writer: OutsideWriter, updates: Sequence[Any], why: str, *requirements: Any
+) -> TwinlakeError:
+    """Send updates that have to be refused: for this reason, and without a trace."""
+    before, files = log_of(writer.folder), set(writer.folder.rglob("*"))
+    with pytest.raises(TwinlakeError) as caught:
+        writer.send(updates, requirements)
+    assert isinstance(caught.value, UserError | CompatViolation | ConflictError), caught.value
+    assert why in f"{caught.value.what} {caught.value.why}"
+    assert log_of(writer.folder) == before
+    assert set(writer.folder.rglob("*")) == files
+    return caught.value
+
+
+def evolved(*columns: Record, **rest: Any) -> list[Record]:
+    """The updates that make these the columns of a table."""
+    document = {"type": "struct", "schema-id": 0, "fields": list(columns), **rest}
+    return [
+        {"action": "add-schema", "schema": document},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
 
 
 def hold_together(folder: Path) -> list[Row]:
@@ -287,7 +324,7 @@ class OutsideWriter:
         return [*updates, {**ref, "snapshot-id": last}]
 
     def rewritten(self, *gone: Record) -> list[Record]:
-        """The manifests of the table without files, by the name of each: rewritten where touched."""
+        """The manifests of the table without some of its files: rewritten where touched."""
         names = {_identity(one) for one in gone}
         rows = []
         for row in self.listed():

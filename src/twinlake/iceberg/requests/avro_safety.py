@@ -25,6 +25,9 @@ _LONGEST_VARINT: Final = 10
 #: Those of Iceberg's specification nest six levels, and name a type and its fields on each.
 _DEEPEST_SCHEMA: Final = 40
 _LARGEST_SCHEMA: Final = 1 << 22
+_PRIMITIVES: Final = frozenset(
+    {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+)
 _CODECS: Final = (b"null", b"deflate")
 
 
@@ -113,7 +116,11 @@ class _SchemaWalk:
         short = name.rpartition(".")[2]
         if short in self.open:
             raise ValueError(f"its schema has the record {name}, which holds itself")
-        return self.known.get(short, name != "null")
+        if short in self.known:
+            return self.known[short]
+        if name not in _PRIMITIVES:
+            raise ValueError(f"its schema has the type {name}, which it does not define")
+        return name != "null"
 
 
 def _type_of(one: Any) -> Any:

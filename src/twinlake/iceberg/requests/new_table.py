@@ -142,7 +142,7 @@ class _NewTableReader:
         found = [one for one in documents if (one.get(key) or 0) == number]
         if not found and (documents or number):
             self.problems.append(f"{key} {number}: there is none")
-        return found[-1] if found else {}
+        return (found or documents or [{}])[-1]
 
 
 def partition_columns(

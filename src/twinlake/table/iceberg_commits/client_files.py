@@ -113,9 +113,15 @@ class ClientFiles:
     def read_range(self, location: str, start: int, length: int) -> bytes:
         """A part of a file."""
         key = decode_path(self._path(location))
+        if start < 0 or length < 0:
+            raise _refused(location, f"it has no {length:,} bytes from {start:,} on")
         try:
             return self.store.read_range(key, start, length)
         except StorageError as error:
+            # Stores differ in what they say of a range behind the end.
+            found = self.store.head(key)
+            if found is not None and start + length > found.size:
+                raise _refused(location, f"it has {found.size:,} bytes") from error
             raise _unreadable(location, error) from error
 
     def _read_avro(self, location: str) -> bytes:

@@ -84,19 +84,21 @@ class FileColumns:
                 continue
             shown = ".".join(path)
             if number > _FIRST_RESERVED:
-                yield from self._reserved(number, shown)
+                yield from self._reserved(number, node, shown)
             elif number > self._most:
                 yield f"has column {shown} with id {number}, which the table has not given out"
             elif (kind := self._types.get(number)) is not None and not _fits(node, kind):
                 yield f"stores column {shown} as {_shown(node)}, and the table has {kind}"
 
-    def _reserved(self, number: int, name: str) -> Iterator[str]:
+    def _reserved(self, number: int, node: ParquetNode, name: str) -> Iterator[str]:
         key = _ROW_TRACKING.get(number)
         if key is None:
             yield f"has column {name} with id {number}, which Iceberg reserves"
         elif self._configuration.get(key) != name:
             # Delta finds it by its name, and would number the rows afresh.
             yield f"has ids of rows in column {name}, where Delta readers do not look for them"
+        elif not _fits(node, LONG):
+            yield f"stores column {name} as {_shown(node)}, and Iceberg has {LONG}"
 
 
 def _types(struct: Struct) -> Iterator[tuple[int, DataType]]:

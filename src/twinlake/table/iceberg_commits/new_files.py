@@ -130,47 +130,58 @@ class _Required(NamedTuple):
     """A column without nulls."""
 
     path: str
+    parent: int | None
+    """The id of the column that it is in; None at the top."""
     physical: str | None = None
     """Its name in statistics; None below the top, where a null may be that of a column above."""
 
 
-def _required(struct: Struct, path: ColumnPath = ()) -> Iterator[tuple[int, _Required]]:
+def _required(
+    struct: Struct, path: ColumnPath = (), parent: int | None = None
+) -> Iterator[tuple[int, _Required]]:
     """The columns that have no nulls, elements and values of maps among them, by their ids."""
     for column in struct:
         here = (*path, column.name)
         number = field_id(column)
         if number is not None and not column.nullable:
             physical = None if path else physical_name(column)
-            yield number, _Required(render_path(here), physical)
-        yield from _required_inside(column.type, here, physical_name(column), nested_ids(column))
+            yield number, _Required(render_path(here), parent, physical)
+        inside = _Inside(here, physical_name(column), nested_ids(column), number)
+        yield from _required_inside(column.type, inside)
 
 
-def _required_inside(
-    kind: DataType, path: ColumnPath, at: str, ids: Mapping[str, int]
-) -> Iterator[tuple[int, _Required]]:
+class _Inside(NamedTuple):
+    """Where a type is: the column, the key of its part in the nested ids, and what it is in."""
+
+    path: ColumnPath
+    at: str
+    ids: Mapping[str, int]
+    parent: int | None
+
+    def part(self, name: str) -> _Inside:
+        own = f"{self.at}.{name}"
+        return _Inside((*self.path, name), own, self.ids, self.ids.get(own, self.parent))
+
+
+def _required_inside(kind: DataType, where: _Inside) -> Iterator[tuple[int, _Required]]:
     match kind:
         case Struct():
-            yield from _required(kind, path)
+            yield from _required(kind, where.path, where.parent)
         case Array(element=inner, contains_null=has_nulls):
-            yield from _required_part(inner, has_nulls, path, at, "element", ids)
+            yield from _required_part(inner, has_nulls, where, "element")
         case Map(key=key, value=inner, value_contains_null=has_nulls):
             # Iceberg's keys are never null, and every writer says so in the file.
-            yield from _required_inside(key, (*path, "key"), f"{at}.key", ids)
-            yield from _required_part(inner, has_nulls, path, at, "value", ids)
+            yield from _required_inside(key, where.part("key"))
+            yield from _required_part(inner, has_nulls, where, "value")
 
 
 def _required_part(
-    kind: DataType,
-    has_nulls: bool,
-    path: ColumnPath,
-    at: str,
-    part: str,
-    ids: Mapping[str, int],
+    kind: DataType, has_nulls: bool, where: _Inside, name: str
 ) -> Iterator[tuple[int, _Required]]:
-    here, own = (*path, part), f"{at}.{part}"
-    if not has_nulls and own in ids:
-        yield ids[own], _Required(render_path(here))
-    yield from _required_inside(kind, here, own, ids)
+    part = where.part(name)
+    if not has_nulls and part.at in part.ids:
+        yield part.ids[part.at], _Required(render_path(part.path), where.parent)
+    yield from _required_inside(kind, part)
 
 
 def _nullable(footer: FooterNodes, required: Mapping[int, _Required]) -> Iterator[str]:
@@ -181,8 +192,11 @@ def _nullable(footer: FooterNodes, required: Mapping[int, _Required]) -> Iterato
     by_id = {node.field_id: node for _, node in walk_nodes(footer.root)}
     for number, column in required.items():
         node = by_id.get(number)
-        if node is None or (
-            node.repetition is not Repetition.REQUIRED
-            and (column.physical is None or counts.get(column.physical) != 0)
+        if node is None:
+            # Where all around it is left out, that is null, which is looked at by itself.
+            if column.parent is None or column.parent in by_id:
+                yield column.path
+        elif node.repetition is not Repetition.REQUIRED and (
+            column.physical is None or counts.get(column.physical) != 0
         ):
             yield column.path

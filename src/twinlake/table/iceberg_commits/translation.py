@@ -164,7 +164,8 @@ class Translator:
         if deleted:
             actions += self._deletes(deleted, hit, added, data_change=data_change)
         actions += added.values()
-        refuse(operation_problems(change.snapshots, actions, {**live, **hit}))
+        if not change.replaces:
+            refuse(operation_problems(change.snapshots, actions, {**live, **hit}))
         return actions
 
     def _deletes(
