@@ -172,7 +172,7 @@ def _resolved(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[ColumnPath, .
             Code.COLUMN_NOT_FOUND,
             f"The table has no column {listed(map(repr, missing), ', ')}.",
             why=f"Its columns are {', '.join(schema.names())}.",
-            fix="Name columns of the table, or fields of structs as in `address.city`.",
+            fix="Name columns of the table, or fields of structs with a dot between the names.",
             fields={"missing": missing, "columns": list(schema.names())},
         )
     paths = tuple(path for path in found if path is not None)
