@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from twinlake.actions import DomainMetadata, SetTransaction
 from twinlake.commit import Operation, OperationName, ReadSet
 from twinlake.commit.plans import Outcome
-from twinlake.log import CACHE
+from twinlake.log import CACHE, load_snapshot
 from twinlake.protocol import Protocol, features
 from twinlake.schema import TYPE_CHANGES_KEY, Struct, map_fields
+from twinlake.table.operations import OperationContext, restore_snapshot
 from twinlake.verify.code.row_engine import RowEffect
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddFeature",
+    "AlterProperties",
     "AppendToDomain",
     "CopyRow",
     "DropDomains",
@@ -34,7 +36,6 @@ __all__ = [
     "Overwrite",
     "PreparedStatement",
     "Restore",
-    "SetProperties",
     "TouchApplication",
     "TruncateFile",
     "WidenType",
@@ -66,7 +67,7 @@ class _SameRows:
 
 
 @dataclass(frozen=True, slots=True)
-class SetProperties(_SameRows):
+class AlterProperties(_SameRows):
     """ALTER TABLE SET TBLPROPERTIES."""
 
     key: str
@@ -328,10 +329,6 @@ class Restore:
 
     def run(self, engine: RowEngine) -> StatementResult:
         """Load both versions and commit the older one."""
-        from twinlake.log import load_snapshot
-        from twinlake.table.operations import OperationContext
-        from twinlake.table.operations.restore import restore_snapshot
-
         snapshot = engine.load()
         target = load_snapshot(engine.store, self.version)
         now = [row for add in snapshot.adds() for row in engine.live_rows(add)]

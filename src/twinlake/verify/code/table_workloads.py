@@ -19,13 +19,13 @@ from twinlake.verify.code.maintenance import (
 from twinlake.verify.code.statements import Append, Delete, DeletePart, Update
 from twinlake.verify.code.table_changes import (
     AddFeature,
+    AlterProperties,
     AppendToDomain,
     CopyRow,
     DropDomains,
     Overwrite,
     PreparedStatement,
     Restore,
-    SetProperties,
     TouchApplication,
     TruncateFile,
     WidenType,
@@ -75,7 +75,7 @@ def _table(name: str, title: str, layout: str, *statements: Statement, **more: o
 
 
 def _changes() -> Iterator[Workload]:
-    one, other = SetProperties("team", "orders"), SetProperties("owner", "ana")
+    one, other = AlterProperties("team", "orders"), AlterProperties("owner", "ana")
     yield _table("alter-alter", "two properties are set at once", "copy", one, other)
     yield _table(
         "alter-update", "a property is set while rows change", "vectors", one, Update("a", 1, "P")
@@ -131,7 +131,7 @@ def _replaced() -> Iterator[Workload]:
         "a table is replaced while it is altered",
         "copy",
         replace,
-        SetProperties("team", "orders"),
+        AlterProperties("team", "orders"),
     )
     yield _table(
         "replace-replace",
@@ -163,7 +163,7 @@ def _replaced() -> Iterator[Workload]:
         "a version is restored while the table is altered",
         "copy",
         restore,
-        SetProperties("team", "orders"),
+        AlterProperties("team", "orders"),
         before=before,
     )
 
@@ -247,9 +247,9 @@ def _after_checkpoints() -> Iterator[Workload]:
         "checkpoint-alter",
         "properties are read from a checkpoint",
         "copy",
-        SetProperties("owner", "ana"),
+        AlterProperties("owner", "ana"),
         _OTHER,
-        before=((SetProperties("team", "orders"), 3), *stood),
+        before=((AlterProperties("team", "orders"), 3), *stood),
     )
     yield _table(
         "checkpoint-now",
