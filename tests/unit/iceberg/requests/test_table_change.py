@@ -76,8 +76,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (snapshot(8), "staged snapshots"),
     (ref(6), "main at snapshot 6"),
-    (ref(MAIN, **{"min-snapshots-to-keep": 3}), "retention of main"),
-    (ref(MAIN, **{"max-snapshot-age-ms": 3}), "retention of main"),
+    ({**ref(MAIN), "min-snapshots-to-keep": 3}, "retention of main"),
+    ({**ref(MAIN), "max-snapshot-age-ms": 3}, "retention of main"),
     (ref(MAIN, "b"), "branch b"),
     (ref(6, "v", "tag"), "no such snapshot"),
     (ref(MAIN, "v", "tag", **{"min-snapshots-to-keep": 3}), "only a branch"),
@@ -158,7 +158,8 @@ def test_the_last_word_on_a_property_counts() -> None:
         {"action": "remove-properties", "removals": ["a", "c"]},
         {"action": "set-properties", "updates": {"c": "2"}},
     )
-    assert (found.properties, found.removed_properties) == ({"b": "1", "c": "2"}, {"a"})
+    assert found.properties == {"b": "1", "c": "2"}
+    assert found.removed_properties == {"a"}
 
 
 def test_a_replacement_may_choose_its_spec() -> None:
