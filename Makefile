@@ -10,6 +10,7 @@ AZURE   := $(TOOLS)/azurite
 CONNECT := $(TOOLS)/connect
 POSTGRES := $(TOOLS)/postgres
 TLC     := $(TOOLS)/tlc
+DAFT    := $(TOOLS)/daft
 ICEBERG_REST := $(TOOLS)/iceberg-rest
 
 export PYSPARK_PYTHON := $(BIN)/python
@@ -23,7 +24,7 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 azure connect postgres tlc iceberg-rest fmt lint docs lock java clean
+.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 azure connect postgres daft tlc iceberg-rest fmt lint docs lock java clean
 
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +103,14 @@ $(POSTGRES)/.stamp: requirements-postgres.lock | $(STAMP)
 		--target $(POSTGRES) -r requirements-postgres.lock
 	@touch $@
 
+daft: $(DAFT)/.stamp ## another engine on the REST catalog for its test, once (kept out of .venv)
+
+$(DAFT)/.stamp: requirements-daft.lock | $(STAMP)
+	@rm -rf $(DAFT)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--target $(DAFT) -r requirements-daft.lock
+	@touch $@
+
 tlc: $(TLC)/.stamp ## the TLC model checker for the benchmark, once (kept out of .venv; needs Java)
 
 $(TLC)/.stamp: requirements-tlc.lock | $(STAMP)
@@ -144,6 +153,8 @@ lock: ## resolve the lock files again (needs uv)
 		--python-version 3.11 --upgrade requirements-postgres.in -o requirements-postgres.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
 		--python-version 3.11 --upgrade requirements-tlc.in -o requirements-tlc.lock
+	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
+		--python-version 3.11 --upgrade requirements-daft.in -o requirements-daft.lock
 
 java:
 	@home="$${JAVA_HOME:+$$JAVA_HOME/bin/}"; \

@@ -32,7 +32,12 @@ _COMMIT: Final = 10_000
 _COLUMNS: Final = "id BIGINT, name STRING, amount DOUBLE, ts TIMESTAMP, d DATE"
 _PROPERTIES: Final = {**PROMISE, "delta.checkpointInterval": "1000000"}
 _MAX_AGE: Final = "delta.universalFormat.config.iceberg.history.expire.max-snapshot-age-ms"
-_TEN_YEARS_MS: Final = 315_360_000_000
+# Ten years.
+_NOTHING_EXPIRES: Final = {
+    "delta.deletedFileRetentionDuration": "interval 3650 days",
+    "delta.logRetentionDuration": "interval 3650 days",
+    _MAX_AGE: "315360000000",
+}
 # A commit of twinlake: files of other engines are read before they are converted.
 _INFO: Final = {
     "timestamp": 1_700_000_000_000,
@@ -203,7 +208,7 @@ def _make_log(folder: Path, files: int) -> None:
 
 
 def _make_commits(folder: Path, commits: int) -> None:
-    table = create(folder, partitioned=False, properties={_MAX_AGE: str(_TEN_YEARS_MS)})
+    table = create(folder, properties=_NOTHING_EXPIRES)
     writer = Writer(folder, table)
     for _ in range(commits):
         writer.commit(1)

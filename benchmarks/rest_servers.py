@@ -92,9 +92,12 @@ class Server:
         """User and system time of the process, its children and all their threads."""
         return sum(_cpu_ticks(pid) for pid in _tree(self.pid)) / _TICKS
 
-    def peak_mb(self) -> float:
-        """The most memory that any one of its processes has had."""
-        return max(_peak_kb(pid) for pid in _tree(self.pid)) / 1024
+    def memory_mb(self) -> dict[str, float]:
+        """Of the largest of its processes: what is resident now, and the most that ever was."""
+        return {
+            name: max(_status_kb(pid, field) for pid in _tree(self.pid)) / 1024
+            for name, field in (("resident", "VmRSS"), ("peak", "VmHWM"))
+        }
 
     @property
     def properties(self) -> dict[str, str]:
@@ -197,9 +200,9 @@ def _cpu_ticks(pid: int) -> int:
     return sum(map(int, fields[11:15]))
 
 
-def _peak_kb(pid: int) -> int:
+def _status_kb(pid: int, field: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1])
     return 0
 

@@ -9,7 +9,7 @@ from benchmarks.iceberg_tables import many_snapshots, twin_table
 from benchmarks.rest_servers import NAMESPACE, load_client, what_is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from benchmarks.harness import Sample, Samples
 
@@ -96,7 +96,7 @@ def _loads(
         CaseResult(
             case=case,
             title=title,
-            rows=(*rows, _memory(title, samples)),
+            rows=(*rows, *_memory(title, samples, _TWINLAKE, _REFERENCE)),
             notes=(
                 _ABOUT,
                 f"the same table registered at both, {size:,} bytes of metadata; two connections "
@@ -187,14 +187,14 @@ def run_large(plan: Plan) -> list[CaseResult]:
         CaseResult(
             case="rest-large",
             title=title,
-            rows=(*rows, _peak(title, samples, large, small)),
+            rows=(*rows, *_memory(title, samples, large, small)),
             notes=("twinlake on both sides; the latency has PyIceberg's own work in it",),
             samples=samples,
         )
     ]
 
 
-def _side(name: str, job: str, spec: dict[str, object]) -> Side:
+def _side(name: str, job: str, spec: Mapping[str, object]) -> Side:
     return Side(name=name, job=f"{_JOBS}:{job}", spec=spec, prefix=NAMESPACE)
 
 
@@ -208,18 +208,22 @@ def _missing(plan: Plan, case: str, title: str, *, reference: bool = True) -> Ca
     return CaseResult(case=case, title=title, rows=(), notes=(note,))
 
 
-def _memory(what: str, samples: Samples) -> Row:
-    return _peak(what, samples, _TWINLAKE, _REFERENCE)
-
-
-def _peak(what: str, samples: Samples, ours: str, peer: str) -> Row:
-    return Row(
-        what=f"{what}: most memory of one process of the server",
-        unit="MB",
-        ours=figure(ours, samples, _metric("server peak")),
-        peer=figure(peer, samples, _metric("server peak")),
-        limit=MEMORY_LIMIT,
+def _memory(what: str, samples: Samples, ours: str, peer: str) -> tuple[Row, Row]:
+    """What the largest process of each server holds in the end, and its peak."""
+    resident, peak = (
+        Row(
+            what=f"{what}: {words}",
+            unit="MB",
+            ours=figure(ours, samples, _metric(name)),
+            peer=figure(peer, samples, _metric(name)),
+            limit=limit,
+        )
+        for name, words, limit in (
+            ("resident", "memory of a process of the server", MEMORY_LIMIT),
+            ("peak", "the most it ever was", None),
+        )
     )
+    return resident, peak
 
 
 def _median(samples: Samples, side: str, kind: str) -> str:

@@ -147,7 +147,7 @@ class _Loads(_OnServer):
         return found
 
     def run(self) -> dict[str, float]:
-        metrics = {}
+        metrics: dict[str, float] = {}
         for name in self.wanted:
             before = self.server.cpu_seconds()
             found = self.load(name, self.spec["requests"])
@@ -166,7 +166,7 @@ class _Loads(_OnServer):
             "current": metadata["current-snapshot-id"],
             "records": metadata["snapshots"][-1]["summary"]["total-records"],
         }
-        result["server peak"] = self.server.peak_mb()
+        result |= self.server.memory_mb()
         notes = {"bytes": len(self.reply.body)}
         self.stack.close()
         return Outcome(facts=facts, metrics=result, notes=notes)
@@ -301,7 +301,7 @@ class CommitsToLargeTable(_Ours, _OnServer):
         }
 
     def check(self, result: dict[str, float]) -> Outcome:
-        result["server peak"] = self.server.peak_mb()
+        result |= self.server.memory_mb()
         facts = {"files added": self._files() - self.before}
         self.stack.close()
         return Outcome(facts=facts, metrics=result)

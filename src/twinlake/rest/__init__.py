@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
 from twinlake.rest.names import TableIdentity
-from twinlake.rest.settings import ServerLimits, ServerSettings, Warehouse, check_host
+from twinlake.rest.settings import ServerLimits, ServerSettings, Warehouse
 
 if TYPE_CHECKING:
     from twinlake.rest.application import create_application
     from twinlake.rest.catalog import CatalogDatabase, open_database
     from twinlake.rest.purge import expire_dropped
-    from twinlake.rest.server import serve
+    from twinlake.rest.server import check_settings, serve
 
 __all__ = [
     "CatalogDatabase",
@@ -24,7 +24,7 @@ __all__ = [
     "ServerSettings",
     "TableIdentity",
     "Warehouse",
-    "check_host",
+    "check_settings",
     "create_application",
     "expire_dropped",
     "open_database",
@@ -38,6 +38,6 @@ if not TYPE_CHECKING:  # the web stack is loaded by what needs it
             "twinlake.rest.application": ("create_application",),
             "twinlake.rest.catalog": ("CatalogDatabase", "open_database"),
             "twinlake.rest.purge": ("expire_dropped",),
-            "twinlake.rest.server": ("serve",),
+            "twinlake.rest.server": ("check_settings", "serve"),
         },
     )

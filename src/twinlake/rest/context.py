@@ -15,7 +15,7 @@ from twinlake.rest.served_tables import ServedTables
 from twinlake.rest.single_change import SingleChange
 from twinlake.rest.table_answers import TableAnswers
 from twinlake.rest.table_loader import TableLoader
-from twinlake.runtime import Runtime
+from twinlake.runtime import Runtime, Threads
 from twinlake.table.iceberg_commits import IcebergCommits
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ServerContext:
         limits = settings.limits
         database = open_database(settings.database)
         allowed = tuple(home_location(text) for text in settings.allowed_locations)
-        commits = IcebergCommits(runtime=runtime)
+        commits = IcebergCommits(runtime=runtime, readers=Threads())
         answers = TableAnswers(limits.cached_bytes)
         loader = TableLoader(
             commits=commits,

@@ -36,6 +36,17 @@ class ApiRequest:
     """By names in lower case."""
     body: bytes = b""
 
+    def with_body(self, body: bytes) -> ApiRequest:
+        """The same request with the body that came after its headers."""
+        return ApiRequest(
+            method=self.method,
+            path=self.path,
+            parameters=self.parameters,
+            query=self.query,
+            headers=self.headers,
+            body=body,
+        )
+
     @property
     def namespace(self) -> NamespaceName:
         """The namespace of the path."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from twinlake.rest.response import ApiResponse
 
     Handler = Callable[[ServerContext, ApiRequest], ApiResponse]
+    FromMemory = Callable[[ServerContext, ApiRequest], ApiResponse | None]
 
 __all__ = ["Route", "RouteTable"]
 
@@ -44,6 +45,9 @@ class Route:
     """Whether a 5xx means to clients that a commit may have happened."""
     is_limited: bool = True
     """Whether it counts against the limit of requests at once."""
+
+    from_memory: FromMemory | None = None
+    """Answers without waiting for anything, or not at all: then the handler runs in a thread."""
 
     @property
     def endpoint(self) -> str:

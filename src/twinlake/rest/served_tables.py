@@ -69,6 +69,21 @@ class ServedTables:
         self._note_uuid(row, loaded.uuid)
         return loaded
 
+    def kept(self, warehouse: str, identity: TableIdentity, snapshots: str) -> TableAnswer | None:
+        """The newest version, if it is known without waiting; None says nothing about the table.
+
+        For tables on a disk of this machine that is a row and one look for the next commit, which
+        cost less than handing the request to a thread.
+        """
+        connection = self.database.glance()
+        if connection is None:
+            return None
+        try:
+            row = Tables(connection, warehouse).find(identity)
+        except connection.dialect.failures:
+            return None
+        return None if row is None else self.answers.newest(row, snapshots, on_disk=True)
+
     def exists(self, warehouse: str, identity: TableIdentity) -> bool:
         """Whether a name has a table."""
         return self._find(warehouse, identity) is not None
@@ -235,14 +250,20 @@ class ServedTables:
         return self.runtime.clock.now_ms() - row.created_ms > _ABANDONED_MS
 
     def _made(self, row: TableRow, state: TwinState) -> TableAnswer:
-        self._note_uuid(row, state.uuid)
+        if not self._note_uuid(row, state.uuid):
+            # Making it took so long that the row looked abandoned, and somebody has the name now.
+            raise already_there(row.identity)
         return self.answers.keep(state, "all")
 
-    def _note_uuid(self, row: TableRow, uuid: str) -> None:
-        """The log is the truth, also of a table that was made anew at the same place."""
-        if row.uuid != uuid:
-            with self.database.changing() as connection:
-                Tables(connection, "").set_uuid(row.id, uuid)
+    def _note_uuid(self, row: TableRow, uuid: str) -> bool:
+        """The log is the truth, also of a table that was made anew at the same place.
+
+        False where the row is gone.
+        """
+        if row.uuid == uuid:
+            return True
+        with self.database.changing() as connection:
+            return Tables(connection, "").set_uuid(row.id, uuid)
 
     @contextlib.contextmanager
     def _missing_is_dropped(self, warehouse: str, row: TableRow) -> Iterator[None]:

@@ -16,10 +16,11 @@ import msgspec
 
 from twinlake.log import commit_key
 from twinlake.rest.response import ApiResponse
+from twinlake.storage import LocalStore
 
 if TYPE_CHECKING:
     from twinlake.rest.catalog import TableRow
-    from twinlake.storage import Store
+    from twinlake.storage import ObjectMeta, Store
     from twinlake.table.iceberg_commits import TwinState
 
 __all__ = ["TableAnswer", "TableAnswers", "answer_of", "table_document"]
@@ -38,6 +39,12 @@ class TableAnswer:
     store: Store
     next_commit: str
     """The file that the log has once this is not the newest version any more."""
+    commit_key: str
+    commit: ObjectMeta | None
+    """The commit of this version as it lies on a disk; None in a store that is asked by network.
+
+    A second look costs a microsecond here and notices a folder that was deleted, or made anew.
+    """
 
     @property
     def size(self) -> int:
@@ -67,6 +74,8 @@ def answer_of(
         not_modified=ApiResponse(status=304, headers={"etag": etag, "vary": "accept-encoding"}),
         store=store,
         next_commit=commit_key(version + 1),
+        commit_key=commit_key(version),
+        commit=store.head(commit_key(version)) if isinstance(store, LocalStore) else None,
     )
 
 
@@ -79,12 +88,17 @@ class TableAnswers:
         self._kept: OrderedDict[tuple[str, str], TableAnswer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def newest(self, row: TableRow, snapshots: str) -> TableAnswer | None:
-        """What is kept of a table, if its log has nothing newer."""
+    def newest(self, row: TableRow, snapshots: str, *, on_disk: bool = False) -> TableAnswer | None:
+        """What is kept of a table, if its log has nothing newer; at wish only of one on disk."""
         found = self._kept.get((row.root, snapshots))
         if found is None or found.uuid != row.uuid:
             return None
+        is_local = isinstance(found.store, LocalStore)
+        if on_disk and not is_local:
+            return None
         if found.store.head(found.next_commit) is not None:
+            return None
+        if is_local and found.store.head(found.commit_key) != found.commit:
             return None
         return found
 

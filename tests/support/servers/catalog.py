@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.rest.clients import CatalogAddress
+from tests.support.rest_clients.clients import CatalogAddress
 from tests.support.servers.server_process import accepts, free_port
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class CatalogServer:
     def address(self) -> CatalogAddress:
         """How clients find it."""
         return CatalogAddress(url=self.url, warehouse=WAREHOUSE)
+
+    def folder_of(self, table: str) -> Path:
+        """Where a table of the catalog is."""
+        location: str = self.address.pyiceberg().load_table(table).location()
+        return Path(location.removeprefix("file://"))
 
     @property
     def log(self) -> Path:

@@ -11,7 +11,7 @@ import click
 from twinlake.cli.command import command
 from twinlake.cli.view import Fields, View
 from twinlake.errors import Code, UserError
-from twinlake.rest import ServerSettings, Warehouse, check_host
+from twinlake.rest import ServerSettings, Warehouse, check_settings
 from twinlake.rest import serve as run_server
 from twinlake.table import default_catalog_path
 
@@ -25,7 +25,9 @@ DATABASE = Path("~/.twinlake/server.db")
 
 @command(table=False)
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8181, show_default=True)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=8181, show_default=True, help="A free port."
+)
 @click.option(
     "--warehouse",
     "warehouses",
@@ -80,14 +82,15 @@ def serve(
     auth: str,
     workers: int,
 ) -> None:
-    """Serve tables to Iceberg clients as an Iceberg REST catalog, until Ctrl-C or SIGTERM.
+    """Serve tables to Iceberg clients as an Iceberg REST catalog.
 
-    What a client commits is one entry of the Delta log, which Delta readers see at once. The server
-    has no accounts and listens on loopback addresses only. Tables of the catalog of names whose
-    location is allowed are served too.
+    The server runs until Ctrl-C or SIGTERM and then answers the requests that it has begun. What a
+    client commits is one entry of the Delta log, which Delta readers see at once. The server has no
+    accounts and listens on loopback addresses only. Tables of the catalog of names whose location
+    is allowed are served too.
     """
-    check_host(host)
     _refuse_what_comes_later(kind, auth)
+    place = default_catalog_path(os.environ)
     settings = ServerSettings(
         warehouses=tuple(Warehouse.parse(text) for text in warehouses),
         database=database or str(DATABASE.expanduser()),
@@ -95,8 +98,9 @@ def serve(
         port=port,
         workers=workers,
         allowed_locations=allowed,
-        names_file=default_catalog_path(os.environ),
+        names_file=None if place.startswith("http") else place,
     )
+    check_settings(settings)
     data = {
         "uri": f"http://{f'[{host}]' if ':' in host else host}:{port}/",
         "warehouses": {one.name: one.location for one in settings.warehouses},

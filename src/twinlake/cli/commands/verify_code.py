@@ -9,6 +9,7 @@ import click
 
 from twinlake.cli.command import command
 from twinlake.cli.verify import code_run
+from twinlake.cli.verify.exit_status import end_with
 from twinlake.cli.verify.options import VerifyCommand
 
 if TYPE_CHECKING:
@@ -65,10 +66,9 @@ def verify_code(output: Output, **given: Any) -> None:
     if listing:
         output.show(code_run.listing())
         return
-    view, ok = code_run.run(request)
+    view, status = code_run.run(request)
     output.show(view)
-    if not ok:
-        click.get_current_context().exit(1)
+    end_with(status)
 
 
 verify_code.name = "code"

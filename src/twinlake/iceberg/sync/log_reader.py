@@ -41,6 +41,7 @@ from twinlake.protocol import (
     features,
     keys,
 )
+from twinlake.runtime import silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from twinlake.actions import Action
     from twinlake.iceberg.derive.table_layout import TableLayout
     from twinlake.log import CommitTimes, Snapshot
-    from twinlake.runtime import Executor
+    from twinlake.runtime import Executor, Progress
     from twinlake.storage import ObjectMeta
 
 __all__ = ["LogCommit", "LogGap", "LogReader"]
@@ -76,7 +77,14 @@ class LogCommit:
 class LogReader:
     """Reads the log of a table up to one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, location: str, executor: Executor) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        location: str,
+        executor: Executor,
+        progress: Progress = silent,
+    ) -> None:
+        self._progress = progress
         self._snapshot = snapshot
         self._store = snapshot.store
         self._location = location
@@ -228,7 +236,8 @@ class LogReader:
         metadata = self._metadata_before(commits, version)
         clustering = _clustering(self._domains_before(commits, version, CLUSTERING_DOMAIN))
         annotations = _annotations(self._domains_before(commits, version, ICEBERG_DOMAIN))
-        for number, actions in commits:
+        for done, (number, actions) in enumerate(commits):
+            self._progress("sync", done, len(commits))
             before = layout_of(metadata, self._location)
             info = next((a for a in actions if isinstance(a, CommitInfo)), None)
             found = next((a for a in actions if isinstance(a, Metadata)), None)

@@ -4,7 +4,12 @@ A row says where a table is, never at which version: the log of the table says t
 """
 
 from twinlake.rest.catalog.answers import KeptAnswers
-from twinlake.rest.catalog.database import CatalogDatabase, Connection, open_database
+from twinlake.rest.catalog.database import (
+    CatalogDatabase,
+    Connection,
+    check_database,
+    open_database,
+)
 from twinlake.rest.catalog.dropped import DroppedTable, DroppedTables
 from twinlake.rest.catalog.namespaces import NamespaceRow, Namespaces
 from twinlake.rest.catalog.pages import NamePage, PageRequest
@@ -23,5 +28,6 @@ __all__ = [
     "TableRow",
     "Tables",
     "already_there",
+    "check_database",
     "open_database",
 ]

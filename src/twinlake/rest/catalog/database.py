@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from twinlake.rest.catalog.dialect import Cursor, Dialect
 
-__all__ = ["CatalogDatabase", "Connection", "open_database"]
+__all__ = ["CatalogDatabase", "Connection", "check_database", "open_database"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,11 @@ class CatalogDatabase:
         with self._failures():
             yield Connection(self.dialect)
 
+    def glance(self) -> Connection | None:
+        """Statements that fail where others would wait; None where the database has no such."""
+        dialect = self.dialect.without_waiting()
+        return None if dialect is None else Connection(dialect)
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[Connection]:
         """One transaction that no other writer can enter; nothing stays if it fails."""
@@ -73,6 +78,11 @@ class CatalogDatabase:
                 "`--database`.",
                 fields={"database": self.dialect.address},
             ) from error
+
+
+def check_database(url: str) -> None:
+    """Refuse what does not name a database; nothing is opened."""
+    dialect_of(url)
 
 
 def open_database(url: str, *, create: bool = True) -> CatalogDatabase:

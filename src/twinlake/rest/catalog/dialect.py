@@ -58,6 +58,10 @@ class Dialect(Protocol):
         """Whether somebody has made the database."""
         ...
 
+    def without_waiting(self) -> Dialect | None:
+        """The same database by statements that fail instead of waiting for a lock."""
+        ...
+
     def execute(self, statement: str, values: Sequence[Any]) -> Cursor:
         """Run a statement on the connection of this thread."""
         ...
@@ -76,12 +80,17 @@ class SqliteDialect:
 
     failures: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, waits: bool = True) -> None:
+        self._hasty = SqliteDialect(path, waits=False) if waits else None
         self.address = str(path)
         self._path = path
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+
+    def without_waiting(self) -> SqliteDialect | None:
+        """Connections of their own, which do not wait."""
+        return self._hasty
 
     def exists(self) -> bool:
         """Whether the file is there."""
@@ -108,6 +117,8 @@ class SqliteDialect:
 
     def close(self) -> None:
         """Close the connections of all threads."""
+        if self._hasty is not None:
+            self._hasty.close()
         with self._lock:
             for database in self._opened:
                 database.close()
@@ -121,7 +132,10 @@ class SqliteDialect:
             return found[1]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         database = sqlite3.connect(
-            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=_BUSY_SECONDS if self._hasty else 0.0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         database.execute("PRAGMA journal_mode = WAL")
         # A name that was acknowledged survives a power cut.

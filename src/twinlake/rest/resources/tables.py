@@ -70,11 +70,27 @@ def create_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
 
 def load_table(context: ServerContext, request: ApiRequest) -> ApiResponse:
     """The newest version of a table."""
+    found = context.tables.load(
+        _warehouse(context, request), request.table, _wanted_snapshots(request)
+    )
+    return found.not_modified if _is_known(request, found) else found.response
+
+
+def load_kept_table(context: ServerContext, request: ApiRequest) -> ApiResponse | None:
+    """The newest version of a table, if its answer is kept and one look at a disk confirms it."""
+    found = context.tables.kept(
+        _warehouse(context, request), request.table, _wanted_snapshots(request)
+    )
+    if found is None:
+        return None
+    return found.not_modified if _is_known(request, found) else found.response
+
+
+def _wanted_snapshots(request: ApiRequest) -> str:
     snapshots = request.query.get("snapshots") or "all"
     if snapshots not in ("all", "refs"):
         raise malformed("snapshots is all or refs")
-    found = context.tables.load(_warehouse(context, request), request.table, snapshots)
-    return found.not_modified if _is_known(request, found) else found.response
+    return snapshots
 
 
 def table_exists(context: ServerContext, request: ApiRequest) -> ApiResponse:
@@ -171,6 +187,7 @@ ROUTES: Final = (
         path=_TABLE,
         operation="loadTable",
         handler=load_table,
+        from_memory=load_kept_table,
         summary="The newest version; `snapshots=refs` for less history; 304 by `If-None-Match`.",
     ),
     Route(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,12 +15,14 @@ from twinlake.errors import Code, CorruptTable, StorageError, UserError
 from twinlake.iceberg.importing import key_or_url, plain_location
 from twinlake.iceberg.requests import check_manifest_bytes, decode_manifest, decode_manifest_list
 from twinlake.log import LOG_FOLDER
+from twinlake.runtime import InProcess
 from twinlake.storage import OnDisk, decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from twinlake.iceberg.requests import ListedManifest, SourceEntry
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
 
 __all__ = ["ClientFiles", "CommitLimits"]
@@ -53,6 +55,8 @@ class ClientFiles:
     store: Store
     location: str
     limits: CommitLimits
+    readers: Executor = field(default_factory=InProcess)
+    """What reads several files of a service at once."""
 
     def manifest_list(self, location: str) -> list[ListedManifest]:
         """The rows of a manifest list."""
@@ -69,8 +73,11 @@ class ClientFiles:
         """The entries of manifests, by the location of the manifest."""
         found: dict[str, list[SourceEntry]] = {}
         total = 0
-        for row in rows:
-            data = self._read_avro(row.path)
+        listed = list(rows)
+        # A disk answers at once; a service takes its time for every request.
+        readers: Executor = InProcess() if isinstance(self.store, OnDisk) else self.readers
+        contents = readers.map(self._read_avro, [row.path for row in listed])
+        for row, data in zip(listed, contents, strict=True):
             with _client_damage(row.path):
                 entries = decode_manifest(
                     data,

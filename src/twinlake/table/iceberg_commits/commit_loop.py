@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from twinlake.commit import CommitOptions, Transaction
-from twinlake.errors import Code, ConcurrentWriteException, ConflictError
+from twinlake.errors import (
+    Code,
+    CommitUnknown,
+    ConcurrentWriteException,
+    ConflictError,
+    TwinlakeError,
+)
 from twinlake.iceberg.requests import (
     NewTable,
     decode_commit,
     decode_create,
     failed_requirements,
 )
-from twinlake.log import CACHE, has_table
-from twinlake.runtime import Runtime
+from twinlake.log import CACHE, SnapshotCache, has_table
+from twinlake.runtime import InProcess, Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
 from twinlake.table.iceberg_commits.create import (
@@ -37,6 +43,7 @@ from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
     from twinlake.iceberg.requests import CommitTableRequest
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
     from twinlake.table.iceberg_commits.twin_state import TwinState
@@ -52,12 +59,16 @@ class IcebergCommits:
 
     runtime: Runtime = field(default_factory=Runtime)
     limits: CommitLimits = field(default_factory=CommitLimits)
+    readers: Executor = field(default_factory=InProcess)
+    """What reads several files of a client at once, where they lie in a service."""
     deadline_ms: int = _DEADLINE_MS
     """How long a commit is tried while others win."""
+    cache: SnapshotCache = CACHE
+    """The snapshots that this server knows: those of the process, unless it is given its own."""
 
     def load(self, store: Store) -> TwinState:
         """The table as its newest version has it."""
-        return load_state(store, self.runtime)
+        return load_state(store, self.runtime, self.cache)
 
     def create(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table by a ``CreateTableRequest``."""
@@ -67,7 +78,7 @@ class IcebergCommits:
             return self._created(store, identity)
         metadata = table_metadata(table, unquote(store.url), self.runtime)
         create_table(store, metadata, self.runtime, tags=identity.tags)
-        return self.load(store)
+        return self._after_commit(store)
 
     def stage(self, store: Store, body: bytes) -> bytes:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
@@ -91,7 +102,7 @@ class IcebergCommits:
             if request.last_snapshot_id is not None:
                 translation = self._translator(state, made).translate(request.rows_only())
             create_table(store, metadata, self.runtime, translation, tags=identity.tags)
-        return self.load(store)
+        return self._after_commit(store)
 
     def _created(self, store: Store, identity: RequestIdentity) -> TwinState:
         """The table that is there already, if this very request has made it."""
@@ -116,7 +127,7 @@ class IcebergCommits:
     ) -> TwinState:
         until = self.runtime.clock.now_ms() + self.deadline_ms
         while True:
-            state = load_state(store, self.runtime)
+            state = load_state(store, self.runtime, self.cache)
             if identity.is_committed(state, self.runtime.clock.now_ms()):
                 return state
             failed = failed_requirements(request.requirements, state.table_metadata)
@@ -134,12 +145,29 @@ class IcebergCommits:
                 except ConcurrentWriteException as lost:
                     if self.runtime.clock.now_ms() >= until:
                         raise _overtaken(self.deadline_ms) from lost
-            CACHE.forget(store.url)
-        return load_state(store, self.runtime)
+            self.cache.forget(store.url)
+        return self._after_commit(store)
+
+    def _after_commit(self, store: Store) -> TwinState:
+        """The table as a commit left it.
+
+        Whatever fails now must not look like a refusal: after one a client deletes the files that
+        it has written, and the log names them already.
+        """
+        try:
+            return self.load(store)
+        except TwinlakeError as error:
+            raise CommitUnknown(
+                Code.COMMIT_UNKNOWN,
+                "The commit was made, and the table cannot be read after it.",
+                why=error.what,
+                fix="Load the table again: its history has the commit.",
+                fields={"store": store.url},
+            ) from error
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
-        files = ClientFiles(store, location, self.limits)
+        files = ClientFiles(store, location, self.limits, self.readers)
         return Translator(state=state, files=files, runtime=self.runtime, made=made)
 
     def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:
@@ -154,7 +182,7 @@ class IcebergCommits:
         )
         if translation.metadata is not None:
             transaction.update_metadata(translation.metadata)
-        CACHE.offer(transaction.add(*translation.actions).commit().snapshot)
+        self.cache.offer(transaction.add(*translation.actions).commit().snapshot)
 
 
 def _overtaken(deadline_ms: int) -> ConflictError:

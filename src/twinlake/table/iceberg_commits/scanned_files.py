@@ -26,17 +26,18 @@ SCANNED: Final = "twinlake.scanned-snapshot-id"
 
 
 def check_scanned_files(
-    state: TwinState, snapshots: Iterable[ClientSnapshot], touched: Mapping[str, AddFile]
+    state: TwinState, snapshots: Iterable[ClientSnapshot], touched: Iterable[AddFile]
 ) -> None:
     """Refuse a commit whose files have lost rows since they were scanned.
 
     ``touched`` are the files that are removed or lose rows, as they are now.
     """
+    files = {add.path: add for add in touched}
     for scanned in {one.summary[SCANNED] for one in snapshots if SCANNED in one.summary}:
         version = _version(state, scanned)
-        then = {} if version is None else _files(state, version, touched)
+        then = {} if version is None else _files(state, version, files)
         changed = [
-            path for path, now in touched.items() if path not in then or then[path].key != now.key
+            path for path, now in files.items() if path not in then or then[path].key != now.key
         ]
         if changed:
             raise UserError(

@@ -155,7 +155,7 @@ class Translator:
         rewrites = bool(deleted) and not by_vectors
         updates = bool(data.added) and bool(data.removed or deleted)
         refuse(file_refusals(metadata, adds=bool(data.added), updates=updates or rewrites))
-        check_scanned_files(self.state, change.snapshots, {**live, **hit})
+        check_scanned_files(self.state, change.snapshots, (*live.values(), *hit.values()))
         now = self.runtime.clock.now_ms()
         added = self._adds(change, data.added, metadata, now)
         actions: list[Action] = [

@@ -53,6 +53,7 @@ class ColumnSearch(Search):
                 return self._expand_column(_column(self.found.levels[-1]))
             except LayoutWidened as widened:
                 levels = self.found.levels
+                self._translate_violations(widened)
                 if not fits_columns(self.space.layout):
                     raise StateTooWide from None
                 levels[:] = [

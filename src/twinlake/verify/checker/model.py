@@ -14,6 +14,7 @@ which one of its role it is: that makes the actors of a role interchangeable.
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -33,6 +34,7 @@ __all__ = [
     "Role",
     "action",
     "always",
+    "eventually",
     "eventually_always",
     "sometimes",
 ]
@@ -119,7 +121,21 @@ class Action:
     @property
     def live_reads(self) -> frozenset[str]:
         """The variables whose *current* value matters: frozen parts can no longer change."""
-        return frozenset(self.reads) - frozenset(self.frozen)
+        compared = (self.swap.variable,) if self.swap is not None else ()
+        return (frozenset(self.reads) - frozenset(self.frozen)).union(compared)
+
+    @property
+    def branches(self) -> tuple[int, ...]:
+        """The lines of its method that yield an outcome."""
+        code = getattr(self.run, "__code__", None)
+        if code is None:
+            return ()
+        found = {
+            one.positions.lineno
+            for one in dis.get_instructions(code)
+            if one.opname == "YIELD_VALUE" and one.positions is not None
+        }
+        return tuple(sorted(line for line in found if line is not None))
 
     @property
     def is_local(self) -> bool:
@@ -215,6 +231,10 @@ def eventually_always(method: F) -> F:
     return _property(EVENTUALLY_ALWAYS)(method)
 
 
+#: The same under the name by which people look for it.
+eventually = eventually_always
+
+
 class Model:
     """Base of every model; see the module's docstring for how one is written."""
 
@@ -303,7 +323,8 @@ def _declared(model: Model, name: str, mark: _ActionMark, first: str) -> Action:
         frozen=mark.frozen,
         swap=mark.swap,
         fair=mark.fair,
-        is_blind=mover.name.startswith("_"),
+        # A swap and a frozen part are found through the local value.
+        is_blind=mover.name.startswith("_") and mark.swap is None and not mark.frozen,
         run=method,
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.verify.checker.liveness import has_no_cycle, violations_on_cycles
 from twinlake.verify.checker.model import ALWAYS, EVENTUALLY_ALWAYS, Model, ModelError
+from twinlake.verify.checker.property_evaluator import VALUE_SYMMETRY, AsymmetricProperty
 from twinlake.verify.checker.reduction import ReducedStateSpace
 from twinlake.verify.checker.result import Counterexample, Result
 from twinlake.verify.checker.search import (
@@ -54,9 +55,10 @@ def check(
     Args:
         model: the model.
         symmetry: treat actors of one role as interchangeable, and local values that no action
-            can tell apart as one. A lasting property of all actors must not tell them apart
-            either: idle is idle, whatever came before it.
-        value_symmetry: treat data values as interchangeable that the model says are.
+            can tell apart as one. Where a property tells them apart, it is not used; the
+            result's options say so under ``given_up``.
+        value_symmetry: treat data values as interchangeable that the model says are; not used
+            where a property tells them apart.
         reduction: fuse steps by partial order; derived from what the actions declare.
         without: names of properties to leave out.
         stop_at_first: stop at the first violation instead of exploring on.
@@ -81,11 +83,13 @@ def check(
         "without": tuple(without),
         "engine": engine,
         "workers": workers,
+        "given_up": (),
     }
     limits = {"stop_at_first": stop_at_first, "max_states": max_states, "on_progress": on_progress}
     space, found = _explored(model, chosen, limits)
     after, spent = _memory(), time.process_time() - clock
-    violations = [_violated(space, found, one, symmetry=symmetry) for one in found.violations]
+    used = bool(chosen["symmetry"])
+    violations = [_violated(space, found, one, symmetry=used) for one in found.violations]
     verdicts, on_cycles = _verdicts(space, found)
     return Result(
         model=model.title,
@@ -99,17 +103,31 @@ def check(
         violating_states=found.violating_states,
         ends=found.ends,
         actions={act.name: space.fired.get(act.name, 0) for act in model.actions()},
+        branches=space.coverage(),
         options=chosen,
         cpu_seconds=spent,
         memory_bytes=None if memory is None or after is None else max(after - memory, 0),
-        tally=None
-        if tally is None
-        else count_first_reached(space, found, tally, symmetry=symmetry),
+        tally=None if tally is None else count_first_reached(space, found, tally, symmetry=used),
     )
 
 
 def _explored(
     model: Model, chosen: dict[str, Any], limits: dict[str, Any]
+) -> tuple[StateSpace, SearchResult]:
+    """Search as chosen, without the symmetries that a property does not keep, which is noted."""
+    merge = chosen["symmetry"]
+    while True:
+        try:
+            return _searched(model, chosen, limits, merge=merge)
+        except AsymmetricProperty as broken:
+            chosen["given_up"] = (*chosen["given_up"], str(broken))
+            if broken.symmetry in chosen:
+                chosen[broken.symmetry] = False
+            merge = merge and broken.symmetry == VALUE_SYMMETRY
+
+
+def _searched(
+    model: Model, chosen: dict[str, Any], limits: dict[str, Any], *, merge: bool
 ) -> tuple[StateSpace, SearchResult]:
     """Search as chosen; where columns cannot hold the states, by the loop, which is noted."""
     kind = ReducedStateSpace if chosen["reduction"] else StateSpace
@@ -117,7 +135,8 @@ def _explored(
     def fresh() -> StateSpace:
         return kind(
             model,
-            merge_alike=chosen["symmetry"],
+            symmetric=chosen["symmetry"],
+            merge_alike=merge,
             interchange_values=chosen["value_symmetry"],
             without=chosen["without"],
         )
@@ -143,7 +162,7 @@ def explore(
 ) -> tuple[StateSpace, SearchResult]:
     """All reachable states of a model, violations or not: for comparing searches."""
     kind = ReducedStateSpace if reduction else StateSpace
-    space = kind(model, merge_alike=symmetry, without=without)
+    space = kind(model, symmetric=symmetry, merge_alike=symmetry, without=without)
     return space, Search(space=space, symmetry=symmetry, stop_at_first=False).run()
 
 

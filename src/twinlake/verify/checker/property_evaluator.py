@@ -1,7 +1,12 @@
-"""Evaluating properties once for each combination of values they read."""
+"""Evaluating properties once for each combination of values they read.
+
+A symmetry keeps one of several states. What a property says of that one must be what it says of
+the others: each is asked, and a property that answers differently ends the use of the symmetry.
+"""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twinlake.verify.checker.model import (
@@ -12,13 +17,32 @@ from twinlake.verify.checker.model import (
     ModelError,
     ModelProperty,
 )
+from twinlake.verify.checker.value_symmetry import permute_values
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 
     from twinlake.verify.checker.state_layout import InternedValues, StateLayout
 
-__all__ = ["FailingValues", "PropertyEvaluator"]
+__all__ = ["AsymmetricProperty", "FailingValues", "PropertyEvaluator"]
+
+#: What takes several states for one, and what a property must not tell apart for it.
+SYMMETRY, VALUE_SYMMETRY, ALIKE = "symmetry", "value_symmetry", "merging"
+TOLD_APART = {
+    SYMMETRY: "actors of one role",
+    VALUE_SYMMETRY: "interchangeable values",
+    ALIKE: "local values that no action tells apart",
+}
+#: How many combinations of merged local values a lasting property is asked about.
+MOST_COMBINATIONS = 10_000
+
+
+class AsymmetricProperty(ModelError):
+    """A property tells apart what a symmetry takes for one."""
+
+    def __init__(self, one: ModelProperty, symmetry: str) -> None:
+        super().__init__(f"{one.name} tells apart {TOLD_APART[symmetry]}: check without {symmetry}")
+        self.symmetry = symmetry
 
 
 class EvaluatedSpace(Protocol):
@@ -27,8 +51,15 @@ class EvaluatedSpace(Protocol):
     properties: tuple[ModelProperty, ...]
     variables: tuple[str, ...]
     shared: list[InternedValues]
+    actors: list[InternedValues]
+    role_of: tuple[int, ...]
     layout: StateLayout
     failing_values: list[FailingValues]
+    symmetric: bool
+    renamings: tuple[dict[Hashable, Hashable], ...]
+
+    def alike(self, role: int, value: Any) -> tuple[Any, ...]:
+        """The local values for which this one stands."""
 
     def shared_values(self, state: int) -> dict[str, Hashable]:
         """The shared variables of a packed state."""
@@ -67,10 +98,8 @@ class PropertyEvaluator:
         self.of_states = [one for one in evaluated if one.sees_all_actors]
         #: The *sometimes* properties that were the case somewhere.
         self.reached: set[str] = set()
-        for one in evaluated:
-            if one.reads not in (one.variables, ("actor",)) and not one.sees_all_actors:
-                raise ModelError(f"{one.name} must read variables, one actor, or all actors")
         self._seen: set[tuple[str, tuple[int, ...]]] = set()
+        self._lasting: dict[tuple[str, tuple[int, ...], tuple[int, ...]], bool] = {}
 
     def evaluate_shared(self, numbers: Mapping[str, int], written: Collection[str]) -> None:
         """Evaluate the values of variables that were just written."""
@@ -96,7 +125,7 @@ class PropertyEvaluator:
         values = [
             self._value(name, number) for name, number in zip(one.reads, numbers, strict=True)
         ]
-        found = one.holds(*values)
+        found = self._judged(one, tuple(values))
         if one.kind == SOMETIMES:
             self._note(one, found)
         elif found is not None:
@@ -106,7 +135,7 @@ class PropertyEvaluator:
     def evaluate_actor(self, role: int, number: int, value: Any) -> None:
         """Evaluate a local value that was never seen before."""
         for one in self._of_actor:
-            found = one.holds(value)
+            found = self._judged(one, (value,))
             if one.kind == SOMETIMES:
                 self._note(one, found)
             elif found is not None:
@@ -116,8 +145,10 @@ class PropertyEvaluator:
         """Whether a local value breaks a property of one actor; notes what it reaches."""
         for one in self._of_actor:
             if one.kind == SOMETIMES:
-                self._note(one, one.holds(value))
-        return any(one.kind == ALWAYS and one.holds(value) is not None for one in self._of_actor)
+                self._note(one, self._judged(one, (value,)))
+        return any(
+            one.kind == ALWAYS and self._judged(one, (value,)) is not None for one in self._of_actor
+        )
 
     def evaluate_state(self, state: int) -> list[FailingValues]:
         """Evaluate one state by the properties that look at all actors at once."""
@@ -125,16 +156,92 @@ class PropertyEvaluator:
         if not self.of_states:
             return found
         shared = self._space.shared_values(state)
-        actors = self._space.actor_values(state)
+        numbers = self._space.layout.actors(state)
         for one in self.of_states:
             if one.name in self.reached:
                 continue
-            values = [actors if name == "actors" else shared[name] for name in one.reads]
-            transition = one.holds(*values)
+            said = self._judged_of_all(one, shared, numbers)
             if one.kind == SOMETIMES:
-                self._note(one, transition)
-            elif transition is not None:
-                found.append(FailingValues(one, transition, {}))
+                self._note(one, said)
+            elif said is not None:
+                found.append(FailingValues(one, said, {}))
+        return found
+
+    def lasts_in(self, one: ModelProperty, state: int) -> bool:
+        """Whether a lasting property is the case in one state, and in those it stands for."""
+        space = self._space
+        shared, numbers = space.shared_values(state), space.layout.actors(state)
+        key = (one.name, tuple(space.layout.shared(state)), numbers)
+        found = self._lasting.get(key)
+        if found is not None:
+            return found
+        if one.reads == ("actor",):
+            found = all(self._judged(one, (value,)) for value in space.actor_values(state))
+            alike = (
+                bool(one.holds(value))
+                for role, value in zip(space.role_of, space.actor_values(state), strict=True)
+                for value in space.alike(role, value)
+            )
+            if found and not all(alike):
+                raise AsymmetricProperty(one, ALIKE)
+        else:
+            found = bool(self._judged_of_all(one, shared, numbers))
+            for actors in self._merged_into(one, space.actor_values(state)):
+                if bool(one.holds(*_values(one, shared, actors))) != found:
+                    raise AsymmetricProperty(one, ALIKE)
+        self._lasting[key] = found
+        return found
+
+    def _merged_into(
+        self, one: ModelProperty, actors: tuple[Any, ...]
+    ) -> Iterator[tuple[Any, ...]]:
+        space = self._space
+        if not one.sees_all_actors:
+            return
+        alike = [
+            space.alike(role, value) for role, value in zip(space.role_of, actors, strict=True)
+        ]
+        for number, combined in enumerate(itertools.product(*alike)):
+            if number > MOST_COMBINATIONS:
+                raise AsymmetricProperty(one, ALIKE)
+            yield combined
+
+    def _judged_of_all(
+        self, one: ModelProperty, shared: Mapping[str, Hashable], numbers: tuple[int, ...]
+    ) -> Any:
+        """What a property of all actors says, whichever of a role is which."""
+        found = None
+        for place, arranged in enumerate(self._arrangements(numbers)):
+            actors = tuple(
+                self._space.actors[role].values[number]
+                for role, number in zip(self._space.role_of, arranged, strict=True)
+            )
+            said = self._judged(one, _values(one, shared, actors))
+            if place == 0:
+                found = said
+            elif not _is_same_verdict(one, found, said):
+                raise AsymmetricProperty(one, SYMMETRY)
+        return found
+
+    def _arrangements(self, numbers: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+        """The local values of a state in every order within their roles, the given one first."""
+        if not self._space.symmetric:
+            return (numbers,)
+        roles = self._space.role_of
+        by_role = [
+            tuple(number for at, number in zip(roles, numbers, strict=True) if at == role)
+            for role in dict.fromkeys(roles)
+        ]
+        orders = [dict.fromkeys(itertools.permutations(group)) for group in by_role]
+        return (tuple(itertools.chain(*chosen)) for chosen in itertools.product(*orders))
+
+    def _judged(self, one: ModelProperty, values: tuple[Any, ...]) -> Any:
+        """What a property says of these values, and of no renaming of them anything else."""
+        found = one.holds(*values)
+        for renaming in self._space.renamings:
+            said = one.holds(*(permute_values(value, renaming) for value in values))
+            if not _is_same_verdict(one, found, said):
+                raise AsymmetricProperty(one, VALUE_SYMMETRY)
         return found
 
     def _note(self, one: ModelProperty, found: bool) -> None:
@@ -143,3 +250,15 @@ class PropertyEvaluator:
 
     def _value(self, name: str, number: int) -> Any:
         return self._space.shared[self._space.variables.index(name)].values[number]
+
+
+def _values(
+    one: ModelProperty, shared: Mapping[str, Hashable], actors: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    return tuple(actors if name == "actors" else shared[name] for name in one.reads)
+
+
+def _is_same_verdict(one: ModelProperty, found: Any, other: Any) -> bool:
+    if one.kind == ALWAYS:
+        return (found is None) == (other is None)
+    return bool(found) == bool(other)

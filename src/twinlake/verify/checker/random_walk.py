@@ -6,9 +6,10 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from twinlake.verify.checker.fairness import FairMoves
 from twinlake.verify.checker.model import EVENTUALLY_ALWAYS, Model
 from twinlake.verify.checker.result import Counterexample, Result
-from twinlake.verify.checker.search import holds_in, matches
+from twinlake.verify.checker.search import ENDS, STAYS, matches
 from twinlake.verify.checker.state_space import LayoutWidened, StateSpace
 from twinlake.verify.checker.successors import expander
 from twinlake.verify.checker.trace import retrace
@@ -51,6 +52,7 @@ def walk(
         violating_states=int(violated is not None),
         ends=walker.ends,
         actions={act.name: space.fired.get(act.name, 0) for act in model.actions()},
+        branches=space.coverage(),
         options={"seed": seed, "walks": walks, "max_steps": max_steps, "without": tuple(without)},
         cpu_seconds=time.process_time() - clock,
         memory_bytes=None,
@@ -64,6 +66,7 @@ class _RandomWalks:
         self.generated = self.longest = self.ends = 0
         self._chance = chance
         self._expand = expander(space, symmetry=False)
+        self._fair = FairMoves(space)
 
     def go(self, max_steps: int) -> Counterexample | None:
         """Take one walk from an initial state; returns what it broke."""
@@ -77,7 +80,11 @@ class _RandomWalks:
             following = self._following(path)
             if not following:
                 self.ends += 1
-                return self._ended(path)
+                return self._wrong(path, ENDS)
+            if self._fair.resting(path[-1:]):
+                violated = self._wrong(path, STAYS)
+                if violated is not None:
+                    return violated
             path.append(self._chance.choice(following))
 
     def verdict(self, name: str, violated: Counterexample | None) -> str:
@@ -113,12 +120,15 @@ class _RandomWalks:
             trace=retrace(self.space, path, symmetry=False),
         )
 
-    def _ended(self, path: list[int]) -> Counterexample | None:
+    def _wrong(self, path: list[int], text: str) -> Counterexample | None:
+        """A lasting property that is false where a run ends or may stay."""
         for one in self.space.properties:
-            if one.kind == EVENTUALLY_ALWAYS and not holds_in(self.space, one, path[-1]):
+            if one.kind != EVENTUALLY_ALWAYS:
+                continue
+            if not self.space.evaluator.lasts_in(one, path[-1]):
                 return Counterexample(
                     property=one.name,
-                    message=f"{one.name} is false where the run ends",
+                    message=text.format(one.name),
                     fields={},
                     trace=retrace(self.space, path, symmetry=False),
                 )

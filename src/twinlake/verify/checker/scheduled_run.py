@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinlake.verify.checker.model import ALWAYS, Failure, Model, ModelError, plain
 from twinlake.verify.checker.state_space import StateSpace, Transition
-from twinlake.verify.checker.trace import Trace, trace_steps
+from twinlake.verify.checker.trace import Trace, actor_names, trace_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def run_schedule(model: Model, schedule: Sequence[ScheduledStep]) -> ScheduledRu
     space = StateSpace(model)
     start = space.starts[0]
     shared, actors = dict(start.shared), list(start.actors)
-    names = _actor_names(space)
+    names = actor_names(space)
     steps: list[TraceStep] = []
     failures: list[tuple[int, str, Failure]] = []
     for number, planned in enumerate(schedule, 1):
@@ -54,10 +54,6 @@ def run_schedule(model: Model, schedule: Sequence[ScheduledStep]) -> ScheduledRu
         failures += [(number, *one) for one in _failing(model, shared, actors)]
     trace = Trace(steps=tuple(steps), shared=shared, actors=tuple(actors))
     return ScheduledRun(trace, tuple(failures))
-
-
-def _actor_names(space: StateSpace) -> list[str]:
-    return [f"{role.name.lower()}-{number}" for role in space.roles for number in range(role.count)]
 
 
 def _wanted(

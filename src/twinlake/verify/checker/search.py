@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from twinlake.verify.checker.fairness import FairMoves
 from twinlake.verify.checker.model import EVENTUALLY_ALWAYS, ModelProperty
 from twinlake.verify.checker.state_space import FailingValues, LayoutWidened, StateSpace, Transition
 from twinlake.verify.checker.successors import expander, representative
 
 __all__ = ["Progress", "Search", "SearchResult", "ViolatingState", "count_first_reached"]
+
+ENDS = "{} is false where the run ends"
+STAYS = "{} is false in a state that no fair action leaves: a run may stay there"
 
 #: How many states are expanded between two looks at the set of seen ones.
 BATCH = 65_536
@@ -76,7 +80,11 @@ class Search:
     on_progress: Callable[[Progress], None] | None = None
     found: SearchResult = field(default_factory=SearchResult)
     _seen: set[int] = field(default_factory=set)
+    _fair: FairMoves = field(init=False)
     _started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._fair = FairMoves(self.space)
 
     def run(self) -> SearchResult:
         """Explore to the end, to the first violation, or to the limit."""
@@ -151,6 +159,9 @@ class Search:
         self._seen = set(widened.translate(self._seen))
         levels = self.found.levels
         levels[:] = [pack_level(list(widened.translate(level))) for level in levels]
+        self._translate_violations(widened)
+
+    def _translate_violations(self, widened: LayoutWidened) -> None:
         self.found.violations = [
             one._replace(state=next(widened.translate([one.state])))
             for one in self.found.violations
@@ -177,12 +188,14 @@ class Search:
         lasting = [one for one in self.space.properties if one.kind == EVENTUALLY_ALWAYS]
         if not lasting:
             return
-        for state in ends:
-            for one in lasting:
-                if not holds_in(self.space, one, state):
-                    message = f"{one.name} is false where the run ends"
-                    index = len(self.found.levels) - 1
-                    self._add(ViolatingState(one, message, {}, state, index))
+        index = len(self.found.levels) - 1
+        stays = self._fair.resting(self.found.levels[-1])
+        for states, text in ((ends, ENDS), (stays, STAYS)):
+            for state in states:
+                for one in lasting:
+                    if not self.space.evaluator.lasts_in(one, state):
+                        message = text.format(one.name)
+                        self._add(ViolatingState(one, message, {}, state, index))
 
     def _add(self, violation: ViolatingState) -> None:
         # One example a property is enough: the first found is among the shortest.
@@ -224,13 +237,6 @@ def matches(space: StateSpace, level: Level) -> Iterator[tuple[int, FailingValue
             found = keys.get(state & mask)
             if found is not None:
                 yield at, found
-
-
-def holds_in(space: StateSpace, one: ModelProperty, state: int) -> bool:
-    """Whether a property of whole states is the case in one state."""
-    shared = space.shared_values(state)
-    actors = space.actor_values(state)
-    return bool(one.holds(*[actors if name == "actors" else shared[name] for name in one.reads]))
 
 
 def count_first_reached(

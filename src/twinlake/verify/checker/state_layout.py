@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from twinlake.verify.checker.model import ModelError
+from twinlake.verify.checker.value_identity import is_same_value
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
@@ -29,20 +32,39 @@ class LayoutWidened(Exception):
 class InternedValues:
     """The values of one variable, each with its number."""
 
-    __slots__ = ("bits", "ids", "values")
+    __slots__ = ("_equals", "bits", "ids", "name", "values")
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, name: str, bits: int) -> None:
+        self.name = name
         self.ids: dict[Hashable, int] = {}
+        #: Of a number, those of values that are equal and yet of other types.
+        self._equals: dict[int, list[int]] = {}
         self.values: list[Any] = []
         self.bits = bits
 
     def put(self, value: Hashable) -> int:
         """The number of a value, a new one if it was never seen."""
-        number = self.ids.get(value)
+        try:
+            number = self.ids.get(value)
+        except TypeError as error:
+            raise ModelError(f"{self.name} has the value {value!r}: {error}") from error
         if number is None:
-            number = self.ids[value] = len(self.values)
-            self.values.append(value)
+            number = self.ids[value] = self._new(value)
+        elif not is_same_value(self.values[number], value):
+            return self._equal_of(number, value)
         return number
+
+    def _equal_of(self, number: int, value: Hashable) -> int:
+        equals = self._equals.setdefault(number, [])
+        for other in equals:
+            if is_same_value(self.values[other], value):
+                return other
+        equals.append(self._new(value))
+        return equals[-1]
+
+    def _new(self, value: Hashable) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
 
 
 class StateLayout:

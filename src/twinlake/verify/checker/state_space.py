@@ -19,6 +19,7 @@ from twinlake.verify.checker.model import (
     ModelError,
     Next,
 )
+from twinlake.verify.checker.model_contract import require_contract
 from twinlake.verify.checker.property_evaluator import FailingValues, PropertyEvaluator
 from twinlake.verify.checker.state_layout import (
     ACTOR_BITS,
@@ -28,7 +29,12 @@ from twinlake.verify.checker.state_layout import (
     LayoutWidened,
     StateLayout,
 )
-from twinlake.verify.checker.value_symmetry import permutations, permute_values
+from twinlake.verify.checker.value_identity import is_same_value
+from twinlake.verify.checker.value_symmetry import (
+    ValuePermutation,
+    permute_values,
+    renamings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
@@ -69,6 +75,7 @@ class StateSpace:
         self,
         model: Model,
         *,
+        symmetric: bool = False,
         merge_alike: bool = False,
         interchange_values: bool = False,
         without: Collection[str] = (),
@@ -77,6 +84,8 @@ class StateSpace:
 
         Args:
             model: the model.
+            symmetric: the search keeps one of several states that differ only in which actor of
+                a role is which; properties are held to that.
             merge_alike: keep one of several local values that no action can tell apart.
             interchange_values: keep one of several states that differ only in which of the
                 model's interchangeable values is which.
@@ -88,23 +97,29 @@ class StateSpace:
         self.sees_actors = any(
             one.sees_all_actors for one in self.properties if one.kind != EVENTUALLY_ALWAYS
         )
+        self.symmetric = symmetric
+        self.renamings = renamings(model) if interchange_values else ()
         self._merge_alike = merge_alike and not self.sees_actors
-        self._alike: dict[tuple[int, tuple[str, ...]], Any] = {}
+        #: Local values that no action can tell apart; the first one stands for all.
+        self._alike: dict[tuple[int, tuple[str, ...]], InternedValues] = {}
         self.roles = model.roles
         self.starts = tuple(model.initial())
-        if not self.starts:
-            raise ModelError(f"{model.title} has no initial state")
+        require_contract(model, self.starts)
         self.variables = tuple(self.starts[0].shared)
         self._index = {name: index for index, name in enumerate(self.variables)}
-        self._actions = _actions_by_control(model, self.variables)
-        self.shared = [InternedValues(SHARED_BITS) for _ in self.variables]
+        self._actions = _actions_by_control(model)
+        self.shared = [
+            InternedValues(f"the variable {name!r}", SHARED_BITS) for name in self.variables
+        ]
         # What is only appended to holds all that was ever committed: it takes the most values.
         self._top = max(
             range(len(self.variables)),
             key=lambda index: self.variables[index] in model.append_only,
             default=-1,
         )
-        self.actors = [InternedValues(ACTOR_BITS) for _ in self.roles]
+        self.actors = [
+            InternedValues(f"an actor of role {role.name!r}", ACTOR_BITS) for role in self.roles
+        ]
         #: The role of each actor, by the actor's position.
         self.role_of = tuple(
             index for index, role in enumerate(self.roles) for _ in range(role.count)
@@ -116,10 +131,12 @@ class StateSpace:
         #: By append-only variable: of each value the numbers of its prefixes, by length.
         self._prefixes: list[dict[int, tuple[int, ...]]] = [{} for _ in self.variables]
         self.fired: dict[str, int] = {}
+        #: By action, the lines of its method whose ``yield`` was the way a step went.
+        self.branches: dict[str, set[int]] = {}
         self.failing_values: list[FailingValues] = []
         self.evaluator = PropertyEvaluator(self)
         self.layout = self._new_layout()
-        self.permutations = permutations(self) if interchange_values else ()
+        self.permutations = tuple(ValuePermutation(self, one) for one in self.renamings)
 
     # --- values and numbers -----------------------------------------------------------------
 
@@ -214,9 +231,18 @@ class StateSpace:
     def _representative(self, role: int, value: Any) -> Any:
         """Local values in control states whose actions are the same, and blind, are all alike."""
         acts = self.actions_at(role, value.state)
-        if acts and all(act.is_blind for act in acts):
-            return self._alike.setdefault((role, tuple(act.name for act in acts)), value)
-        return value
+        if not acts or not all(act.is_blind for act in acts):
+            return value
+        key = (role, tuple(act.name for act in acts))
+        alike = self._alike.setdefault(key, InternedValues("a local value", 0))
+        alike.put(value)
+        return alike.values[0]
+
+    def alike(self, role: int, value: Any) -> tuple[Any, ...]:
+        """The local values for which this one stands."""
+        names = tuple(act.name for act in self.actions_at(role, value.state))
+        merged = self._alike.get((role, names))
+        return (value,) if merged is None else tuple(merged.values)
 
     def _actor_number(self, role: int, value: Any) -> int:
         # A value that breaks a property is kept apart from those that do the same but break none.
@@ -314,6 +340,8 @@ class StateSpace:
         ((name, attribute),) = act.frozen.items()
         line = self._prefixes[self._index[name]].get(numbers[name], ())
         at = getattr(value, attribute)
+        if at < 0:
+            return (role, local, -1)
         return (role, local, line[at]) if at < len(line) and line[at] >= 0 else None
 
     def _difference(self, after: Mapping[str, Hashable], numbers: Mapping[str, int]) -> int:
@@ -332,10 +360,19 @@ class StateSpace:
     def _extend_prefixes(self, index: int, before: int, after: int) -> None:
         """Note of which value an append-only value is the continuation."""
         lines, values = self._prefixes[index], self.shared[index].values
-        if after not in lines and len(values[after]) == len(values[before]) + 1:
-            line = lines.get(before) or (-1,) * (len(values[before]) - 1) + (before,)
-            lines[before] = line
+        length = len(values[before])
+        if after not in lines and len(values[after]) == length + 1:
+            # The numbers of what it once was, by their last index; unknown ones are -1.
+            unknown = (-1,) * (length - 1) + (before,) if length else ()
+            line = lines.setdefault(before, unknown)
             lines[after] = (*line, after)
+
+    def coverage(self) -> dict[str, dict[int, bool]]:
+        """Of every action, the lines that yield an outcome, and whether a step came of it."""
+        return {
+            act.name: {line: line in self.branches.get(act.name, ()) for line in act.branches}
+            for act in self.model.actions()
+        }
 
     def transitions(
         self, role: int, local: Any, shared: Mapping[str, Hashable]
@@ -347,7 +384,11 @@ class StateSpace:
     def steps(self, role: int, local: Any, shared: Mapping[str, Hashable]) -> Iterator[ActionStep]:
         """Every single step an actor can take, as the model yields it."""
         for act in self.actions_at(role, local.state):
-            for taken in self._run(act, local, shared):
+            outcomes = self._run(act, local, shared)
+            frame = getattr(outcomes, "gi_frame", None)
+            for taken in outcomes:
+                if frame is not None:
+                    self.branches.setdefault(act.name, set()).add(frame.f_lineno)
                 if taken.shared:
                     self._check_writes(act, shared, taken.shared)
                     if act.swap is not None:
@@ -369,7 +410,7 @@ class StateSpace:
         for name in act.reads:
             value: Any = shared[name]
             if name in act.frozen:
-                value = value[: getattr(local, act.frozen[name]) + 1]
+                value = value[: max(getattr(local, act.frozen[name]) + 1, 0)]
             values.append(value)
         return act.run(local, *values)
 
@@ -379,25 +420,21 @@ class StateSpace:
         for name, value in after.items():
             if name not in act.writes:
                 raise ModelError(f"{act.name} sets {name!r} but does not declare that it writes it")
-            if name in self.model.append_only and value[: len(before[name])] != before[name]:
-                raise ModelError(f"{act.name} changes {name!r}, which may only be appended to")
-            if name in self.model.only_grows and any(
-                new < old for new, old in zip(value, before[name], strict=True)
+            if name in self.model.append_only and not is_same_value(
+                value[: len(before[name])], before[name]
             ):
+                raise ModelError(f"{act.name} changes {name!r}, which may only be appended to")
+            if name not in self.model.only_grows:
+                continue
+            if len(value) != len(before[name]):
+                raise ModelError(f"{act.name} gives {name!r} another length, which must keep it")
+            if any(new < old for new, old in zip(value, before[name], strict=True)):
                 raise ModelError(f"{act.name} makes {name!r} smaller, which may only grow")
 
 
-def _actions_by_control(
-    model: Model, variables: tuple[str, ...]
-) -> dict[tuple[str, str], tuple[Action, ...]]:
+def _actions_by_control(model: Model) -> dict[tuple[str, str], tuple[Action, ...]]:
     found: dict[tuple[str, str], list[Action]] = {}
     for act in model.actions():
-        unknown = [name for name in (*act.reads, *act.writes) if name not in variables]
-        if unknown:
-            raise ModelError(f"{act.name} names {unknown[0]!r}, which is no variable of the model")
-        for name in act.frozen:
-            if name not in model.append_only:
-                raise ModelError(f"{act.name} takes {name!r} as frozen; it is not append-only")
         for control in act.at:
             found.setdefault((act.role, control), []).append(act)
     return {key: tuple(acts) for key, acts in found.items()}

@@ -7,18 +7,19 @@ values, which undoes the sorting of actors and the fusing of steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from twinlake.verify.checker.model import ActionCheck, plain
+from twinlake.verify.checker.model import EVENTUALLY_ALWAYS, ActionCheck, plain
 from twinlake.verify.checker.successors import expander, representative
+from twinlake.verify.checker.value_identity import is_same_value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from twinlake.verify.checker.state_space import ActionStep, StateSpace, Transition
 
-__all__ = ["Trace", "TraceStep", "path_to", "retrace", "trace_steps"]
+__all__ = ["Trace", "TraceStep", "actor_names", "path_to", "retrace", "trace_steps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,8 @@ class Trace:
     steps: tuple[TraceStep, ...]
     shared: Mapping[str, Hashable]
     actors: tuple[Any, ...]
+    #: The number of the first step of those at the end that repeat for ever.
+    cycle_from: int | None = None
 
     @property
     def moves(self) -> int:
@@ -91,8 +94,10 @@ def path_to(
     return path[::-1]
 
 
-def retrace(space: StateSpace, path: Sequence[int], *, symmetry: bool) -> Trace:
-    """Run a path of packed states forward on values."""
+def retrace(
+    space: StateSpace, path: Sequence[int], *, symmetry: bool, cycle_at: int | None = None
+) -> Trace:
+    """Run a path of packed states forward on values; its end may repeat from one of its states."""
     start = next(
         start
         for start in space.starts
@@ -106,19 +111,44 @@ def retrace(space: StateSpace, path: Sequence[int], *, symmetry: bool) -> Trace:
         steps += trace_steps(space, index, transition, shared, move, len(steps))
         shared |= transition.shared
         actors[index] = transition.actor
-    return Trace(steps=_renumbered(steps), shared=shared, actors=tuple(actors))
+    later = [one.number for one in steps if cycle_at is not None and one.move > cycle_at]
+    trace = Trace(
+        steps=tuple(steps),
+        shared=shared,
+        actors=tuple(actors),
+        cycle_from=later[0] if later else None,
+    )
+    return _renumbered(space, start.actors, trace)
 
 
-def _renumbered(steps: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
-    """Actors of a role are interchangeable: the first to move is called 0, and so on."""
-    names: dict[str, str] = {}
-    met: dict[str, int] = {}
-    for step in steps:
-        role = step.actor.rpartition("-")[0]
-        if step.actor not in names:
-            names[step.actor] = f"{role}-{met.setdefault(role, 0)}"
-            met[role] += 1
-    return tuple(replace(step, actor=names[step.actor]) for step in steps)
+def _renumbered(space: StateSpace, begin: Sequence[Any], trace: Trace) -> Trace:
+    """The first of a role to move is called 0, and so on, if all of it begin alike."""
+    if any(one.sees_all_actors for one in space.properties if one.kind != EVENTUALLY_ALWAYS):
+        return trace
+    order: list[int] = []
+    at = 0
+    for role in space.roles:
+        own = list(range(at, at + role.count))
+        at += role.count
+        names = [f"{role.name.lower()}-{number}" for number in range(role.count)]
+        moved = dict.fromkeys(step.actor for step in trace.steps if step.actor in names)
+        if all(is_same_value(begin[one], begin[own[0]]) for one in own):
+            first = [own[names.index(name)] for name in moved]
+            own = [*first, *(one for one in own if one not in first)]
+        order += own
+    called = actor_names(space)
+    new = {called[old]: called[place] for place, old in enumerate(order)}
+    return Trace(
+        steps=tuple(replace(step, actor=new[step.actor]) for step in trace.steps),
+        shared=trace.shared,
+        actors=tuple(trace.actors[old] for old in order),
+        cycle_from=trace.cycle_from,
+    )
+
+
+def actor_names(space: StateSpace) -> list[str]:
+    """What traces call the actors, by their position."""
+    return [f"{role.name.lower()}-{number}" for role in space.roles for number in range(role.count)]
 
 
 def _number(
@@ -169,7 +199,7 @@ def trace_steps(
             changes={
                 variable: space.model.show_change(variable, now[variable], value)
                 for variable, value in step.next.shared.items()
-                if now[variable] != value
+                if not is_same_value(now[variable], value)
             },
             actor_changes=_changed_fields(step),
             move=move,
@@ -179,9 +209,10 @@ def trace_steps(
 
 def _changed_fields(step: ActionStep) -> dict[str, Any]:
     before, after = step.actor, step.next.actor
-    names = getattr(after, "_fields", ())
+    parts = fields(after) if is_dataclass(after) else ()
+    names = getattr(after, "_fields", tuple(part.name for part in parts))
     return {
         name: {"from": getattr(before, name, None), "to": getattr(after, name)}
         for name in names
-        if name != "state" and getattr(before, name, None) != getattr(after, name)
+        if name != "state" and not is_same_value(getattr(before, name, None), getattr(after, name))
     }

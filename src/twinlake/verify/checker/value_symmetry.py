@@ -9,14 +9,21 @@ a look-up of numbers.
 from __future__ import annotations
 
 import itertools
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
+
+from twinlake.verify.checker.model import ModelError
+from twinlake.verify.checker.value_identity import is_same_value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from twinlake.verify.checker.model import Model
 
-__all__ = ["ValuePermutation", "permutations", "permute_values"]
+__all__ = ["ValuePermutation", "permute_values", "renamings"]
+
+ATOMS = (str, int, float, bytes, type(None), Enum)
 
 
 class PermutableSpace(Protocol):
@@ -35,10 +42,10 @@ class PermutableSpace(Protocol):
         """The number of a renamed local value."""
 
 
-def permutations(space: PermutableSpace) -> tuple[ValuePermutation, ...]:
+def renamings(model: Model) -> tuple[dict[Hashable, Hashable], ...]:
     """Every permutation of interchangeable values but the one that changes nothing."""
-    groups = [group for group in space.model.interchangeable() if len(group) > 1]
-    found: list[ValuePermutation] = []
+    groups = [group for group in model.interchangeable() if len(group) > 1]
+    found: list[dict[Hashable, Hashable]] = []
     for chosen in itertools.product(*(itertools.permutations(group) for group in groups)):
         mapping = {
             old: new
@@ -47,7 +54,7 @@ def permutations(space: PermutableSpace) -> tuple[ValuePermutation, ...]:
             if old != new
         }
         if mapping:
-            found.append(ValuePermutation(space, mapping))
+            found.append(mapping)
     return tuple(found)
 
 
@@ -88,12 +95,29 @@ def permute_values(value: Any, mapping: dict[Hashable, Hashable]) -> Any:
     >>> permute_values((1, frozenset({"red"}), "blue"), {"red": "blue", "blue": "red"})
     (1, frozenset({'blue'}), 'red')
     """
+    for old, new in mapping.items():
+        if is_same_value(old, value):
+            return new
+    if isinstance(value, ATOMS):
+        return value
     if isinstance(value, tuple):
         parts = _permuted(value, mapping)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, frozenset):
         return frozenset(_permuted(value, mapping))
-    return mapping.get(value, value)
+    if is_dataclass(value) and not isinstance(value, type):
+        renamed = {
+            part.name: permute_values(getattr(value, part.name), mapping)
+            for part in fields(value)
+            if part.init
+        }
+        return replace(value, **renamed)
+    if hasattr(value, "__dict__") or getattr(type(value), "__slots__", None):
+        raise ModelError(
+            f"values of type {type(value).__name__} cannot be looked into: make it a named tuple"
+            f" or a frozen dataclass, or check without value_symmetry"
+        )
+    return value
 
 
 def _permuted(values: Any, mapping: dict[Hashable, Hashable]) -> Iterator[Any]:

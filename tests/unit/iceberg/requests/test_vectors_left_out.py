@@ -1,4 +1,4 @@
-"""A deletion vector that a request leaves out silently: DuckDB does so where it replaces one."""
+"""A deletion vector that a request leaves out without a word, as DuckDB does when it adds one."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.verify.checker.toys import At, Counter, Lamp, Register, WatchedRegister
+from tests.unit.verify.checker.toys import Appender, At, Counter, Lamp, Register, WatchedRegister
 from twinlake.verify import check
 from twinlake.verify.checker import (
     Failure,
@@ -181,9 +181,10 @@ class PeekedRegister(Register):
 def test_step_that_others_can_see_is_not_fused() -> None:
     model = PeekedRegister(actors=2)
     space, _ = explore(model, reduction=True)
-    assert not space.is_private(0, "DRAFT")  # type: ignore[attr-defined]
+    drafting = Appender("DRAFT")
+    assert not space.is_private(0, drafting, space.starts[0].shared)  # type: ignore[attr-defined]
     plain, _ = explore(Register(actors=2), reduction=True)
-    assert plain.is_private(0, "DRAFT")  # type: ignore[attr-defined]
+    assert plain.is_private(0, drafting, plain.starts[0].shared)  # type: ignore[attr-defined]
 
 
 # --- what a model may not do ------------------------------------------------------------------

@@ -84,6 +84,9 @@ class RestClient(Engine):
         """The rows of a snapshot, or of the current one."""
         raise NotImplementedError
 
+    def optimize(self) -> None:
+        """Nothing, for clients that have no compaction of their own."""
+
     def create(self, columns: str, partition_by: str = "", **properties: str) -> None:
         """Make the table."""
         raise NotImplementedError
@@ -162,7 +165,12 @@ class PyIceberg(RestClient):
 
     def merge(self, rows: Sequence[Row]) -> None:
         table = self._table()
-        table.upsert(self._arrow(table, rows), join_cols=["id"])
+        new, now = self._arrow(table, rows), table.current_snapshot()
+        if now is not None and now.schema_id != table.schema().schema_id:
+            # Its upsert fails on columns that no snapshot has yet, with its own catalog as well.
+            table.overwrite(new, overwrite_filter=_in([row["id"] for row in rows]))
+        else:
+            table.upsert(new, join_cols=["id"])
 
     def add_column(self, column: str) -> None:
         from pyiceberg import types

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.support.rest.clients import RestClient
+    from tests.support.rest_clients.clients import RestClient
 
 __all__ = ["all_agree"]
 
