@@ -48,15 +48,13 @@ def snapshot(number: int, parent: int | None = MAIN, operation: str = "append") 
     return {"action": "add-snapshot", "snapshot": made}
 
 
-def ref(
-    number: int, name: str = "main", kind: str = "branch", rest: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def ref(number: int, name: str = "main", kind: str = "branch", **rest: Any) -> dict[str, Any]:
     return {
         "action": "set-snapshot-ref",
         "ref-name": name,
         "type": kind,
         "snapshot-id": number,
-        **(rest or {}),
+        **rest,
     }
 
 
@@ -78,11 +76,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (snapshot(8), "staged snapshots"),
     (ref(6), "main at snapshot 6"),
-    (ref(MAIN, rest={"min-snapshots-to-keep": 3}), "retention of main"),
-    (ref(MAIN, rest={"max-snapshot-age-ms": 3}), "retention of main"),
+    ({**ref(MAIN), "min-snapshots-to-keep": 3}, "retention of main"),
+    ({**ref(MAIN), "max-snapshot-age-ms": 3}, "retention of main"),
     (ref(MAIN, "b"), "branch b"),
     (ref(6, "v", "tag"), "no such snapshot"),
-    (ref(MAIN, "v", "tag", {"min-snapshots-to-keep": 3}), "only a branch"),
+    (ref(MAIN, "v", "tag", **{"min-snapshots-to-keep": 3}), "only a branch"),
     ({"action": "remove-snapshots", "snapshot-ids": [7]}, "expiring snapshots"),
     ({"action": "remove-partition-specs", "spec-ids": [5]}, "removing schemas or specs"),
     ({"action": "remove-schemas", "schema-ids": [4]}, "removing schemas or specs"),
@@ -129,7 +127,7 @@ def test_what_is_so_already_changes_nothing(update: dict[str, Any]) -> None:
         [snapshot(8, operation="merge")],
         [ref(MAIN, kind="tag")],
         [ref(MAIN, "", "tag")],
-        [ref(MAIN, "v", "tag", {"max-ref-age-ms": 0})],
+        [ref(MAIN, "v", "tag", **{"max-ref-age-ms": 0})],
         [{"action": "add-snapshot", "snapshot": {"snapshot-id": 8}}],
         [{"action": "add-snapshot", "snapshot": {"snapshot-id": True, "manifest-list": "x"}}],
     ],
@@ -161,7 +159,7 @@ def test_the_last_word_on_a_property_counts() -> None:
         {"action": "set-properties", "updates": {"c": "2"}},
     )
     assert found.properties == {"b": "1", "c": "2"}
-    assert found.removed_properties == frozenset({"a"})
+    assert found.removed_properties == {"a"}
 
 
 def test_a_replacement_may_choose_its_spec() -> None:
