@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from twinlake.commit import CommitOptions, Transaction
-from twinlake.errors import Code, ConcurrentWriteException, ConflictError
+from twinlake.errors import (
+    Code,
+    CommitUnknown,
+    ConcurrentWriteException,
+    ConflictError,
+    TwinlakeError,
+)
 from twinlake.iceberg.requests import (
     NewTable,
     decode_commit,
@@ -69,7 +75,7 @@ class IcebergCommits:
             return self._created(store, identity)
         metadata = table_metadata(table, unquote(store.url), self.runtime)
         create_table(store, metadata, self.runtime, tags=identity.tags)
-        return self.load(store)
+        return self._committed(store)
 
     def stage(self, store: Store, body: bytes) -> bytes:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
@@ -90,7 +96,7 @@ class IcebergCommits:
                 state = future_state(store, metadata, self.runtime)
                 translation = self._translator(state, made).translate(request.rows_only())
             create_table(store, metadata, self.runtime, translation, tags=identity.tags)
-        return self.load(store)
+        return self._committed(store)
 
     def _created(self, store: Store, identity: RequestIdentity) -> TwinState:
         """The table that is there already, if this very request has made it."""
@@ -134,7 +140,20 @@ class IcebergCommits:
                     if self.runtime.clock.now_ms() >= until:
                         raise _overtaken(self.deadline_ms) from lost
             self.cache.forget(store.url)
-        return load_state(store, self.runtime, self.cache)
+        return self._committed(store)
+
+    def _committed(self, store: Store) -> TwinState:
+        """The table after a commit: no error of loading it may say that there was none."""
+        try:
+            return self.load(store)
+        except TwinlakeError as error:
+            raise CommitUnknown(
+                Code.COMMIT_UNKNOWN,
+                "The commit was made, but the table cannot be shown as it is now.",
+                why=error.what,
+                fix="Load the table again, and look whether the snapshot is in it.",
+                fields={"store": store.url},
+            ) from error
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
