@@ -102,6 +102,7 @@ class IcebergCommits:
             if request.last_snapshot_id is not None:
                 translation = self._translator(state, made).translate(request.rows_only())
             create_table(store, metadata, self.runtime, translation, tags=identity.tags)
+            made.keep()
         return self._after_commit(store)
 
     def _created(self, store: Store, identity: RequestIdentity) -> TwinState:
@@ -140,7 +141,7 @@ class IcebergCommits:
                 if translation.is_empty:
                     return state
                 try:
-                    self._place(state, translation, identity)
+                    self._place(state, translation, identity, made)
                     break
                 except ConcurrentWriteException as lost:
                     if self.runtime.clock.now_ms() >= until:
@@ -170,7 +171,13 @@ class IcebergCommits:
         files = ClientFiles(store, location, self.limits, self.readers)
         return Translator(state=state, files=files, runtime=self.runtime, made=made)
 
-    def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:
+    def _place(
+        self,
+        state: TwinState,
+        translation: Translation,
+        identity: RequestIdentity,
+        made: UncommittedFiles,
+    ) -> None:
         """Try the next version, once."""
         options = CommitOptions(
             policy="minimal",
@@ -182,7 +189,9 @@ class IcebergCommits:
         )
         if translation.metadata is not None:
             transaction.update_metadata(translation.metadata)
-        self.cache.offer(transaction.add(*translation.actions).commit().snapshot)
+        result = transaction.add(*translation.actions).commit()
+        made.keep()
+        self.cache.offer(result.snapshot)
 
 
 def _overtaken(deadline_ms: int) -> ConflictError:

@@ -179,7 +179,7 @@ class IcebergClient:
         """
         try:
             version = _version(self.load(), request.snapshot_id)
-        except StorageError as error:
+        except TwinlakeError as error:
             raise self.not_found(request) from error
         if version is None:
             raise self.not_found(request)
