@@ -103,12 +103,13 @@ def rest_caller(
     *,
     allowed: tuple[Path, ...] = (),
     names_file: Path | None = None,
+    warehouse: str = "",
     **limits: Any,
 ) -> Iterator[RestCaller]:
     """A server with the warehouse ``lake`` in a folder, and its database beside it."""
     settings = ServerSettings(
         warehouses=(
-            Warehouse(name="lake", location=str(folder / "lake")),
+            Warehouse(name="lake", location=warehouse or str(folder / "lake")),
             Warehouse(name="other", location=str(folder / "other")),
         ),
         database=str(folder / "server.db"),

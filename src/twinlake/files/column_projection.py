@@ -36,7 +36,7 @@ __all__ = ["ColumnProjection", "FileColumn", "Shape", "narrowed"]
 Shape = Callable[[pa.Array], pa.Array]
 
 _TYPED_VALUE: Final = "typed_value"
-_SHREDDED: Final = "a variant is stored in shredded form"
+_SHREDDED: Final = "a variant is shredded, and only Spark puts the parts of its value together"
 
 
 @dataclass(frozen=True, slots=True)

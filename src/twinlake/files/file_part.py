@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FilePart", "without_columns"]
 
-BATCH_ROWS: Final = 1 << 17
+#: Many rows at once cost less each; of large files a thread holds few, for the memory's sake.
+_BATCH_ROWS: Final = 1 << 17
+_LARGE_FILE_ROWS: Final = 1 << 15
+_LARGE_FILE: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,11 @@ class FilePart:
         if not self.names:
             yield self.assembled(without_columns(rows), self.start)
             return
-        at = self.start
+        at, is_large = self.start, self.file.add.size > _LARGE_FILE
+        size = _LARGE_FILE_ROWS if is_large else _BATCH_ROWS
         with self.file.opened(self.dictionaries) as file:
             for batch in file.iter_batches(
-                BATCH_ROWS, row_groups=[self.group], columns=list(self.names), use_threads=False
+                size, row_groups=[self.group], columns=list(self.names), use_threads=False
             ):
                 yield self.assembled(batch, at)
                 at += batch.num_rows

@@ -6,6 +6,7 @@ links, and segments that become ``..`` or a slash when they are decoded, however
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -103,7 +104,7 @@ def _literal(text: str) -> Location:
         authority, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     if scheme == "file":
         authority = authority.removeprefix("localhost")
-    elif "?" in text or "#" in text or "@" in authority.partition("@")[2]:
+    elif "?" in text or "#" in text or ("@" in authority and scheme != "abfss"):
         raise _refused(text, "it has a query, a fragment or credentials")
     parts = list(path.strip("/").split("/"))
     for part in parts:
@@ -132,7 +133,8 @@ def _resolved(place: Location) -> Location:
 
 
 def _refused(text: str, why: str) -> UserError:
-    shown = text[:_LONGEST]
+    # The text may hold a secret where nobody expects one.
+    shown = re.sub(r"//[^/@]*@", "//...@", text[:_LONGEST])
     return UserError(
         Code.PATH_UNSAFE,
         f"The location {shown!r} cannot be used.",

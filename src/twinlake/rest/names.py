@@ -74,7 +74,7 @@ class NamespaceName:
     def parse(cls, text: str) -> NamespaceName:
         r"""A name as URLs have it, decoded.
 
-        >>> str(NamespaceName.parse("sales\\x1fEU"))
+        >>> str(NamespaceName.parse("sales\x1fEU"))
         'sales.EU'
         """
         return cls.of(text.split(SEPARATOR))

@@ -31,9 +31,14 @@ def import_names(tables: ServedTables, names_file: str) -> list[TableIdentity]:
     """Add rows for the tables of a catalog of names; returns those that are new."""
     if not Path(names_file).expanduser().exists():
         return []
-    names = Catalog(names_file)
     added: list[TableIdentity] = []
-    for name in names.names():
+    try:
+        names = Catalog(names_file)
+        found = names.names()
+    except TwinlakeError as error:
+        _LOG.warning("The tables of %s are not served: %s", names_file, error.what)
+        return []
+    for name in found:
         try:
             row = _import(tables, names, name)
         except TwinlakeError as error:

@@ -250,14 +250,20 @@ class ServedTables:
         return self.runtime.clock.now_ms() - row.created_ms > _ABANDONED_MS
 
     def _made(self, row: TableRow, state: TwinState) -> TableAnswer:
-        self._note_uuid(row, state.uuid)
+        if not self._note_uuid(row, state.uuid):
+            # Making it took so long that the row looked abandoned, and somebody has the name now.
+            raise already_there(row.identity)
         return self.answers.keep(state, "all")
 
-    def _note_uuid(self, row: TableRow, uuid: str) -> None:
-        """The log is the truth, also of a table that was made anew at the same place."""
-        if row.uuid != uuid:
-            with self.database.changing() as connection:
-                Tables(connection, "").set_uuid(row.id, uuid)
+    def _note_uuid(self, row: TableRow, uuid: str) -> bool:
+        """The log is the truth, also of a table that was made anew at the same place.
+
+        False where the row is gone.
+        """
+        if row.uuid == uuid:
+            return True
+        with self.database.changing() as connection:
+            return Tables(connection, "").set_uuid(row.id, uuid)
 
     @contextlib.contextmanager
     def _missing_is_dropped(self, warehouse: str, row: TableRow) -> Iterator[None]:

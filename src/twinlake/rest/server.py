@@ -17,7 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
-from twinlake.rest.catalog import check_database
+from twinlake.rest.catalog import check_database, open_database
 from twinlake.rest.location_policy import home_location
 from twinlake.rest.settings import check_host
 
@@ -50,6 +50,8 @@ def check_settings(settings: ServerSettings) -> None:
         home_location(text)
     check_database(settings.database)
     _check_port(settings.host, settings.port)
+    # Here a failure is one message, in a worker it would be a trace and a worker started again.
+    open_database(settings.database).close()
 
 
 def _check_port(host: str, port: int) -> None:

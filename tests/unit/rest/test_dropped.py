@@ -11,6 +11,7 @@ from tests.support.rest_catalog import rest_caller, schema
 from tests.unit.cli.running import document, lines, run
 from twinlake import Table
 from twinlake.rest import expire_dropped, open_database
+from twinlake.table.iceberg_commits import IcebergCommits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,3 +198,19 @@ def test_names_of_the_operator_are_checked(tmp_path: Path) -> None:
     for name in ("t", "n.t", "n.`"):
         result = run("catalog", "undrop", name, "--database", tmp_path / "server.db")
         assert (result.exit_code, result.stderr.startswith("TWIN-")) == (1, True)
+
+
+def test_a_creation_that_lost_its_row_is_reported(
+    server: RestCaller, database: CatalogDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = IcebergCommits.create
+
+    def slow(*arguments: Any) -> Any:
+        made = real(*arguments)
+        with database.changing() as connection:
+            connection.change("DELETE FROM tables")
+        return made
+
+    monkeypatch.setattr(IcebergCommits, "create", slow)
+    body = {"name": "t", "schema": schema()}
+    assert server.error("POST", "n/tables", body)[:2] == (409, "AlreadyExistsException")

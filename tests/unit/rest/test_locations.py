@@ -153,6 +153,52 @@ def test_names_that_are_paths_stay_in_the_warehouse(server: RestCaller) -> None:
     assert server.send("GET", f"{path}/tables/{table}").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("s3://b/lake/x", "s3://b/lake/x"),
+        ("s3a://b/lake/x/", "s3://b/lake/x"),
+        ("S3N://b/lake/a b%20", "s3://b/lake/a%20b%2520"),
+        ("s3://b/lake", None),
+        ("s3://b/lakes/x", None),
+        ("s3://other/lake/x", None),
+        ("s3://b/lake/../x", None),
+        ("s3://b/lake/%2e%2e/x", None),
+        ("s3://b/lake//x", None),
+        ("s3://b/lake/x?versionId=1", None),
+        ("s3://b/lake/x#y", None),
+        ("s3://key:secret@b/lake/x", None),
+        ("s3://key:secret@b/lake/../x", None),
+        ("s3:b/lake/x", None),
+        ("s3:///b/lake/x", None),
+        ("gs://b/lake/x", None),
+        ("/b/lake/x", None),
+    ],
+)
+def test_locations_in_an_object_store(text: str, url: str | None) -> None:
+    policy = LocationPolicy(warehouse=home_location("s3://b/lake"))
+    if url is not None:
+        assert policy.resolve(text) == url
+        return
+    with pytest.raises(UserError) as caught:
+        policy.resolve(text)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_warehouse_need_not_be_on_a_disk(tmp_path: Path) -> None:
+    with rest_caller(tmp_path, warehouse="memory://rest-locations/lake") as server:
+        server.namespace("n")
+        made = server.table("n/t")
+        assert made["metadata"]["location"].startswith("memory://rest-locations/lake/n/t-")
+        first = server.send("GET", "n/tables/t")
+        assert first.json() == made
+        Table.open(made["metadata"]["location"]).append([{"id": 1, "name": "a"}])
+        again = server.send("GET", "n/tables/t", headers={"If-None-Match": first.headers["etag"]})
+        assert len(again.json()["metadata"]["snapshots"]) == 1
+        known = {"If-None-Match": again.headers["etag"]}
+        assert server.send("GET", "n/tables/t", headers=known).status_code == 304
+
+
 HOME = "/lake/w"
 PIECES = st.lists(
     st.sampled_from(

@@ -43,3 +43,12 @@ def test_tables_that_may_be_served_are_and_the_file_stays(
 def test_a_server_without_the_file_makes_none(tmp_path: Path) -> None:
     with rest_caller(tmp_path, names_file=tmp_path / "names.db"):
         assert not (tmp_path / "names.db").exists()
+
+
+def test_a_file_that_cannot_be_read_does_not_keep_a_server_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "names.db").write_bytes(b"x" * 5000)
+    with rest_caller(tmp_path, names_file=tmp_path / "names.db") as server:
+        assert server.ok("GET", "/v1/lake/namespaces")["namespaces"] == []
+    assert "are not served" in caplog.text

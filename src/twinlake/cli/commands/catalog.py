@@ -11,12 +11,15 @@ from twinlake.cli.group import CommandGroup
 __all__ = ["catalog"]
 
 _COMMANDS: Final = {
-    "list": ("catalog_tables:list_tables", "List the tables of a server."),
-    "dropped": ("catalog_tables:list_dropped", "List dropped tables that can be brought back."),
+    "list": ("catalog_tables:list_tables", "List the tables of a server with their locations."),
+    "dropped": (
+        "catalog_tables:list_dropped",
+        "List dropped tables, and until when each can be brought back.",
+    ),
     "undrop": ("catalog_tables:undrop", "Give a dropped table its name back."),
     "expire": (
         "catalog_tables:expire",
-        "Forget tables that were dropped long ago, and delete the files that were to be purged.",
+        "Forget tables dropped long ago, with the files of those to be purged.",
     ),
 }
 

@@ -99,10 +99,11 @@ def list_dropped(output: Output, database: str | None, warehouse: str | None) ->
 @_database_option
 @_warehouse_option
 def undrop(output: Output, name: str, database: str | None, warehouse: str | None) -> None:
-    """Give the table that was dropped last under a NAME the name back.
+    """Give a dropped table its name back.
 
-    NAME is namespace.table; parts with dots or other special characters stand in backticks. Its
-    files were never touched, and rows that Delta writers added meanwhile are there.
+    NAME, of which the table that was dropped last is meant, is namespace.table; parts with dots or
+    other special characters stand in backticks. Its files were never touched, and rows that Delta
+    writers added meanwhile are there.
     """
     parts = split_name(name)
     if len(parts) < 2:
@@ -129,10 +130,10 @@ def undrop(output: Output, name: str, database: str | None, warehouse: str | Non
 @_database_option
 @yes_option("what would be forgotten and deleted")
 def expire(output: Output, database: str | None, yes: bool) -> None:
-    """Forget tables that were dropped more than 7 days ago.
+    """Forget tables dropped long ago, with the files of those to be purged.
 
-    Files are deleted only of tables whose client asked for a purge, and only where the location is
-    that one table's alone. Without --yes nothing is changed.
+    That is more than 7 days ago. Files are deleted only of tables whose client asked for a purge,
+    and only where the location is that one table's alone. Without --yes nothing is changed.
     """
     found = expire_dropped(_open(database), _UNDROP_MS, _now_ms(), dry_run=not yes)
     records = [
@@ -191,3 +192,7 @@ def _record(one: DroppedTable) -> dict[str, Any]:
         "undrop_until": time_text(one.undrop_until_ms),
         "purge": one.row.purge,
     }
+
+
+# Named by what they do, as functions of a module; on the command line the group says of what.
+list_tables.name, list_dropped.name = "list", "dropped"

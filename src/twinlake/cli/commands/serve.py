@@ -25,7 +25,9 @@ DATABASE = Path("~/.twinlake/server.db")
 
 @command(table=False)
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8181, show_default=True)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=8181, show_default=True, help="A free port."
+)
 @click.option(
     "--warehouse",
     "warehouses",
@@ -80,11 +82,12 @@ def serve(
     auth: str,
     workers: int,
 ) -> None:
-    """Serve tables to Iceberg clients as an Iceberg REST catalog, until Ctrl-C or SIGTERM.
+    """Serve tables to Iceberg clients as an Iceberg REST catalog.
 
-    What a client commits is one entry of the Delta log, which Delta readers see at once. The server
-    has no accounts and listens on loopback addresses only. Tables of the catalog of names whose
-    location is allowed are served too.
+    The server runs until Ctrl-C or SIGTERM and then answers the requests that it has begun. What a
+    client commits is one entry of the Delta log, which Delta readers see at once. The server has no
+    accounts and listens on loopback addresses only. Tables of the catalog of names whose location
+    is allowed are served too.
     """
     _refuse_what_comes_later(kind, auth)
     place = default_catalog_path(os.environ)

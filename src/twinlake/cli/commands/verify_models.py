@@ -9,6 +9,7 @@ import click
 
 from twinlake.cli.command import command
 from twinlake.cli.verify import run as verifying
+from twinlake.cli.verify.exit_status import end_with
 from twinlake.cli.verify.options import ModelCommand, given_parameters, search_options
 
 if TYPE_CHECKING:
@@ -145,7 +146,6 @@ def _checked(family: str, output: Output, given: dict[str, Any]) -> None:
     if given["listing"]:
         output.show(verifying.listing(request))
         return
-    view, ok = verifying.run(request)
+    view, status = verifying.run(request)
     output.show(view)
-    if not ok:
-        click.get_current_context().exit(1)
+    end_with(status)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.cli.text import count_text
+from twinlake.cli.verify.exit_status import PROVED, STOPPED, VIOLATED
 from twinlake.cli.verify.page import Page, Shown, write_page
 from twinlake.cli.verify.progress import ProgressLine
 from twinlake.cli.verify.view import comparison, trace_grid
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
     from twinlake.cli.view import Block
     from twinlake.verify.code import Exploration, ModelReplay, Replay, RunViolation, Workload
 
-__all__ = ["CodeRequest", "exploration_grid", "listing", "replay_grid", "run"]
+__all__ = ["NOT_COVERED", "CodeRequest", "exploration_grid", "listing", "replay_grid", "run"]
 
 _DEFAULT: Final = "pairs"
+#: What no run of the code goes through.
+NOT_COVERED: Final = (
+    "Spark and what its statements record as read, the catalog server, the clients of object"
+    " stores, and calls that two processes make at one instant of a store that is not atomic"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +59,8 @@ class CodeRequest:
     verbose: bool
 
 
-def run(request: CodeRequest) -> tuple[View, bool]:
-    """The view of the outcome, and whether no property is broken."""
+def run(request: CodeRequest) -> tuple[View, int]:
+    """The view of the outcome, and the exit status."""
     _refuse_mixed(request)
     if request.models:
         return _models()
@@ -69,7 +75,8 @@ def run(request: CodeRequest) -> tuple[View, bool]:
     if request.page is not None:
         write_page(request.page, _page("The code that commits", found, wrong))
         blocks.append(Paragraph(f"The page was written to {request.page}."))
-    return View(data=data, blocks=blocks), not wrong
+    ended = PROVED if all(one.complete for one in found) else STOPPED
+    return View(data=data, blocks=blocks), VIOLATED if wrong else ended
 
 
 def _refuse_mixed(request: CodeRequest) -> None:
@@ -79,7 +86,8 @@ def _refuse_mixed(request: CodeRequest) -> None:
         "--shrink": request.shrink is not None,
         "--models": request.models,
         "--sample": request.sample,
-        "--faults": request.faults or bool(request.kinds),
+        # Random schedules for each fault are a way of its own.
+        "--faults": (request.faults or bool(request.kinds)) and not request.sample,
     }
     chosen = [name for name, asked in ways.items() if asked]
     if request.workloads and chosen and chosen[0] in ("--replay", "--shrink", "--models"):
@@ -128,11 +136,17 @@ def _explored(request: CodeRequest, workload: Workload) -> Exploration:
         def progress(schedules: int) -> None:
             line.update(f"{workload.name}: {count_text(schedules, 'schedule')}")
 
+        if request.faults or request.kinds:
+            return sweep(
+                workload,
+                kinds=request.kinds or FAULTS,
+                limit=request.limit,
+                runs=request.runs if request.sample else None,
+                seed=request.seed,
+                progress=progress,
+            )
         if request.sample:
             return sample(workload, seed=request.seed, runs=request.runs)
-        if request.faults or request.kinds:
-            kinds = request.kinds or FAULTS
-            return sweep(workload, kinds=kinds, limit=request.limit, progress=progress)
         return explore(workload, limit=request.limit, progress=progress)
 
 
@@ -165,8 +179,16 @@ def _verdict(found: Sequence[Exploration], wrong: Sequence[RunViolation]) -> str
     if wrong:
         return f"VIOLATED: {len(wrong)} of {ran}. Run one again with --replay ID."
     if all(one.complete for one in found):
-        return f"{ran}: every interleaving was run, and no property is broken."
+        return (
+            f"{ran}: every order of their storage calls was run{_faults(found)}, and no property"
+            f" is broken. Not covered: {NOT_COVERED}."
+        )
     return f"{ran}: no property is broken, but not every interleaving was run."
+
+
+def _faults(found: Sequence[Exploration]) -> str:
+    most = max((1 for one in found if one.mode == "sweep"), default=0)
+    return ", with one fault of each kind at every call" if most else ", without faults"
 
 
 def _violation_blocks(one: RunViolation, *, verbose: bool) -> list[Block]:
@@ -181,7 +203,7 @@ def _violation_blocks(one: RunViolation, *, verbose: bool) -> list[Block]:
 # --- one schedule -------------------------------------------------------------------------------
 
 
-def _replayed(request: CodeRequest) -> tuple[View, bool]:
+def _replayed(request: CodeRequest) -> tuple[View, int]:
     given = request.shrink if request.shrink is not None else request.replay
     schedule_id = str(given)
     if request.shrink is not None:
@@ -200,7 +222,7 @@ def _replayed(request: CodeRequest) -> tuple[View, bool]:
         write_page(request.page, _replay_page(found))
         blocks.append(Paragraph(f"The page was written to {request.page}."))
     data = {"ok": ok, **found.to_dict()}
-    return View(data=data, blocks=blocks), ok
+    return View(data=data, blocks=blocks), PROVED if ok else VIOLATED
 
 
 def _fields(one: RunViolation) -> dict[str, Any]:
@@ -248,14 +270,15 @@ def _page(title: str, found: Sequence[Exploration], wrong: Sequence[RunViolation
 # --- the models' counterexamples ----------------------------------------------------------------
 
 
-def _models() -> tuple[View, bool]:
+def _models() -> tuple[View, int]:
     with ProgressLine() as line:
         line.update("running the models' counterexamples on the code")
         found = model_replays()
     ok = all(one.masked for one in found)
     text = "The code masks every one of them." if ok else "The code shows at least one of them."
     data = {"ok": ok, "replays": [one.to_dict() for one in found]}
-    return View(data=data, blocks=[replay_grid(found), Paragraph(text)]), ok
+    status = PROVED if ok else VIOLATED
+    return View(data=data, blocks=[replay_grid(found), Paragraph(text)]), status
 
 
 def replay_grid(found: Sequence[ModelReplay]) -> Grid:

@@ -25,6 +25,7 @@ __all__ = ["ModelCommand", "VerifyCommand", "given_parameters", "search_options"
 
 _PREFIX: Final = "parameter_"
 _NONE: Final = "none"
+_EXTENSION: Final = "twinlake.verify.extension"
 
 #: What parameters mean whose name and comment do not say it.
 _MEANING: Final = {
@@ -101,9 +102,41 @@ class VerifyCommand(Command):
 class ModelCommand(VerifyCommand):
     """A command with an option for every parameter of the models of a table format."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note which extension is asked for: help shows its options and no other's."""
+        ctx.meta[_EXTENSION] = _named_extension(args)
+        return super().parse_args(ctx, args)
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The options of the models' parameters, then the command's own."""
-        return [*_parameter_options(str(self.name)), *super().get_params(ctx)]
+        family, named = str(self.name), ctx.meta.get(_EXTENSION)
+        known = {one.name: one for one in extensions(family)}
+        shown = known.get(named, base_of(family)) if named else base_of(family)
+        wanted = {_PREFIX + one.name for one in parameters_of(shown.model)}
+        options = _parameter_options(family)
+        for option in options:
+            option.hidden = option.name not in wanted
+        return [*options, *super().get_params(ctx)]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Where the other options are."""
+        super().format_epilog(ctx, formatter)
+        if not ctx.meta.get(_EXTENSION):
+            formatter.write_paragraph()
+            formatter.write_text(
+                "These are the parameters of the base model; --extension NAME --help shows those"
+                " of another."
+            )
+
+
+def _named_extension(args: list[str]) -> str | None:
+    """The value of --extension in the arguments, before they are parsed."""
+    for place, text in enumerate(args):
+        if text == "--extension" and place + 1 < len(args):
+            return args[place + 1]
+        if text.startswith("--extension="):
+            return text.partition("=")[2]
+    return None
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.cli.verify.code_run import exploration_grid, replay_grid
+from twinlake.cli.verify.code_run import NOT_COVERED, exploration_grid, replay_grid
 from twinlake.cli.verify.models import extensions
 from twinlake.cli.verify.progress import ProgressLine
 from twinlake.cli.verify.schedules import follow_schedule
@@ -91,11 +91,27 @@ class VerifyReport:
         blocks: list[Block] = [Heading("In all")]
         if self.ok:
             blocks.append(Paragraph(f"{count} results, all as expected."))
+            blocks += [Paragraph("What this covers:"), Fields(self._covered())]
         else:
             wrong = tuple((f"{n}.", text) for n, text in enumerate(self._unexpected, 1))
             blocks += [Paragraph("UNEXPECTED:"), Fields(wrong)]
         return View(
             data={"ok": self.ok, "unexpected": self._unexpected, **self._data}, blocks=blocks
+        )
+
+    def _covered(self) -> tuple[tuple[str, str], ...]:
+        """What was explored, in which sense, and what was not."""
+        models = sum(len(self._data.get(family, ())) for family in _FAMILIES)
+        code = self._data.get("code", ())
+        swept = sum(one["mode"] == "sweep" for one in code)
+        return (
+            ("models", f"{models} configurations, each to the end or to what it must show"),
+            (
+                "code",
+                f"{len(code) - swept} workloads, every order of their storage calls;"
+                f" {swept} of them again with 1 fault at every call",
+            ),
+            ("not covered", NOT_COVERED),
         )
 
     # --- models ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.cli.text import count_text
 from twinlake.cli.verify.configs import choose, of_case, rows
+from twinlake.cli.verify.exit_status import PROVED, VIOLATED, status_of
 from twinlake.cli.verify.models import build, extension_of, extensions
 from twinlake.cli.verify.page import Page, Shown, write_page
 from twinlake.cli.verify.progress import ProgressLine
@@ -59,8 +60,8 @@ class CheckRequest:
     verbose: bool
 
 
-def run(request: CheckRequest) -> tuple[View, bool]:
-    """The view of the outcome, and whether no property is broken."""
+def run(request: CheckRequest) -> tuple[View, int]:
+    """The view of the outcome, and the exit status."""
     config = choose(request.family, request.extension, request.config, request.mutant)
     model = build(config.extension, {**config.parameters, **request.parameters})
     _refuse_mixed(request)
@@ -73,7 +74,7 @@ def run(request: CheckRequest) -> tuple[View, bool]:
         data=result_data(config, result),
         blocks=[*result_blocks(config, result, verbose=request.verbose), *_written(request)],
     )
-    return view, holds(result)
+    return view, status_of(result)
 
 
 def _refuse_mixed(request: CheckRequest) -> None:
@@ -146,7 +147,7 @@ def _written(request: CheckRequest) -> list[Block]:
 # --- a schedule that is known beforehand --------------------------------------------------------
 
 
-def _followed(request: CheckRequest, config: Config, model: Model) -> tuple[View, bool]:
+def _followed(request: CheckRequest, config: Config, model: Model) -> tuple[View, int]:
     path = follow_schedule(request.family, str(request.schedule), model)
     verdict = "The schedule is a path of the model, and no property fails on it."
     if path.refused is not None:
@@ -188,7 +189,8 @@ def _followed(request: CheckRequest, config: Config, model: Model) -> tuple[View
         },
         **path.to_dict(),
     }
-    return View(data=data, blocks=[*blocks, *_written(request)]), path.ok
+    status = PROVED if path.ok else VIOLATED
+    return View(data=data, blocks=[*blocks, *_written(request)]), status
 
 
 # --- what there is ------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ __all__ = [
     "config_data",
     "config_details",
     "holds",
+    "outcome_blocks",
     "result_blocks",
     "result_data",
     "result_details",
@@ -90,13 +91,17 @@ def result_details(result: Result) -> Fields:
     """The size of the search."""
     chosen = [name.replace("_", " ") for name, value in result.options.items() if value is True]
     without = result.options.get("without") or ()
+    given_up = result.options.get("given_up") or ()
+    untaken = result.untaken_branches
     rate = result.states / result.cpu_seconds if result.cpu_seconds else 0.0
     rows = [
         ("states", f"{result.states:,} ({result.generated:,} generated, depth {result.depth})"),
         ("searched", _searched(result)),
         *([("reductions", ", ".join(chosen))] if chosen else ()),
         *([("not asked", ", ".join(without))] if without else ()),
+        *([("not used", "; ".join(given_up))] if given_up else ()),
         *([("never taken", ", ".join(result.unreached))] if _tells_unreached(result) else ()),
+        *([("never yielded", ", ".join(untaken))] if untaken and result.complete else ()),
         ("cpu seconds", f"{result.cpu_seconds:.2f} ({rate:,.0f} states/s)"),
     ]
     return Fields(tuple(rows))
@@ -138,8 +143,15 @@ def _sentence(text: str) -> str:
 
 def result_blocks(config: Config, result: Result, *, verbose: bool = False) -> list[Block]:
     """The outcome for people: how it ran, every property, and a trace for each violated one."""
-    blocks: list[Block] = [
+    return [
         config_details(config, result.model, result.parameters),
+        *outcome_blocks(result, verbose=verbose),
+    ]
+
+
+def outcome_blocks(result: Result, *, verbose: bool = False) -> list[Block]:
+    """How a search went, every property, and a trace for each violated one."""
+    blocks: list[Block] = [
         result_details(result),
         Grid.of("property verdict", result.verdicts.items()),
         Paragraph(verdict_line(result)),
@@ -150,9 +162,21 @@ def result_blocks(config: Config, result: Result, *, verbose: bool = False) -> l
         blocks += [
             Heading(f"{one.property}: {steps}{moves}"),
             trace_grid(one.trace, verbose=verbose),
+            *_repeats(one.trace),
             *comparison(one.message, one.to_dict()["fields"]),
         ]
     return blocks
+
+
+def _repeats(trace: Trace) -> list[Block]:
+    """Of a lasso: which steps are the path, and which the cycle."""
+    if trace.cycle_from is None:
+        return []
+    last = trace.steps[-1].number
+    path = f"Steps 1 to {trace.cycle_from - 1} lead there. " if trace.cycle_from > 1 else ""
+    cycle = f"Steps {trace.cycle_from} to {last}" if last > trace.cycle_from else f"Step {last}"
+    repeat = "repeat" if last > trace.cycle_from else "repeats"
+    return [Paragraph(f"{path}{cycle} {repeat} for ever.")]
 
 
 def trace_grid(trace: Trace, *, verbose: bool = False) -> Grid:

@@ -7,6 +7,7 @@ committing belong to ``table.iceberg_commits`` and ``iceberg.importing``.
 from twinlake.iceberg.requests.data_file import (
     SourceFile,
     add_action,
+    count_problem,
     file_identity,
     partition_problem,
 )
@@ -14,7 +15,7 @@ from twinlake.iceberg.requests.manifest import (
     EntryStatus,
     ListedManifest,
     SourceEntry,
-    check_unpacked_size,
+    check_manifest_bytes,
     decode_manifest,
     decode_manifest_list,
 )
@@ -52,7 +53,8 @@ __all__ = [
     "add_action",
     "change_properties",
     "changed_schema",
-    "check_unpacked_size",
+    "check_manifest_bytes",
+    "count_problem",
     "decode_commit",
     "decode_create",
     "decode_manifest",

@@ -25,6 +25,7 @@ __all__ = ["ClientSnapshot", "TableChange", "read_updates"]
 
 _LAST_ADDED: Final = -1
 _MAIN: Final = "main"
+_OPERATIONS: Final = frozenset({"append", "delete", "overwrite", "replace"})
 _ENCRYPTION: Final = "encryption keys: twinlake does not encrypt data files"
 
 
@@ -162,10 +163,8 @@ class _UpdateReader:
         self.change = replace(self.change, annotations=now)
 
     def _of_snapshot(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Statistics that name a snapshot of the table and a file."""
-        number, path = document.get("snapshot-id"), document.get("statistics-path")
-        if not isinstance(number, int) or not isinstance(path, str):
-            raise malformed("statistics have a snapshot-id and a statistics-path")
+        """Statistics of a snapshot that the table has."""
+        number = document["snapshot-id"]
         if not self._has_snapshot(number):
             self._refuse(f"statistics of snapshot {number}: the table has no such snapshot")
         return document
@@ -224,6 +223,10 @@ class _UpdateReader:
         if found is None:
             self._refuse(f"schema {number}: there is none")
             return
+        if found.get("identifier-field-ids"):
+            self._refuse("identifier fields: Delta has none")
+        if not found["fields"]:
+            self._refuse("a schema without columns: a table keeps one at least")
         self.change = replace(self.change, schema=found)
 
     def _spec(self, spec: Mapping[str, Any]) -> None:
@@ -243,12 +246,27 @@ class _UpdateReader:
             found = msgspec.convert(document, ClientSnapshot)
         except (msgspec.MsgspecError, ValueError) as error:
             raise malformed(f"the snapshot is none: {error}") from error
+        if found.operation not in _OPERATIONS:
+            raise malformed(f"{found.operation!r} is no operation of a snapshot")
+        if found.snapshot_id in self.added:
+            raise malformed(f"snapshot {found.snapshot_id} is added twice")
         self.added[found.snapshot_id] = found
 
     def _reference(self, update: up.SetSnapshotRef) -> None:
         if update.ref_name != _MAIN:
             self._tag(update)
             return
+        if update.type != "branch":
+            raise malformed(f"main is a branch, and no {update.type!r}")
+        if (update.max_ref_age_ms, update.max_snapshot_age_ms, update.min_snapshots_to_keep) != (
+            None,
+            None,
+            None,
+        ):
+            self._refuse(
+                "retention of main: set `history.expire.max-snapshot-age-ms`, a property of the "
+                "table"
+            )
         current = self.metadata.current_snapshot_id
         if update.snapshot_id not in self.added and update.snapshot_id != current:
             self._refuse(
@@ -260,8 +278,12 @@ class _UpdateReader:
 
     def _tag(self, update: up.SetSnapshotRef) -> None:
         name, number = update.ref_name, update.snapshot_id
+        if not name or (update.max_ref_age_ms is not None and update.max_ref_age_ms < 1):
+            raise malformed("a tag has a name, and a `max-ref-age-ms` above 0 if any")
         if update.type != "tag":
             self._refuse(f"branch {name}: Delta has one line of versions, main")
+        elif update.max_snapshot_age_ms is not None or update.min_snapshots_to_keep is not None:
+            self._refuse(f"snapshots to keep for tag {name}: only a branch has several")
         elif not self._has_snapshot(number):
             self._refuse(f"tag {name} at snapshot {number}: the table has no such snapshot")
         else:
@@ -287,7 +309,7 @@ def _ids(documents: Iterable[Mapping[str, Any]], key: str) -> set[Any]:
 
 
 def _by_id(documents: Iterable[Mapping[str, Any]], key: str, number: int) -> Mapping[str, Any]:
-    return next((one for one in documents if one[key] == number), {})
+    return next((one for one in documents if one.get(key) == number), {})
 
 
 def _parts(spec: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:

@@ -117,9 +117,9 @@ class Tables:
             raise already_there(row.identity)
         self._refuse_overlap(row)
 
-    def set_uuid(self, row_id: str, uuid: str) -> None:
-        """Say that the table is there."""
-        self.connection.change("UPDATE tables SET uuid = ? WHERE id = ?", uuid, row_id)
+    def set_uuid(self, row_id: str, uuid: str) -> bool:
+        """Say that the table is there; False where the row is gone."""
+        return self.connection.change("UPDATE tables SET uuid = ? WHERE id = ?", uuid, row_id) > 0
 
     def remove(self, row_id: str) -> bool:
         """Forget a row; files stay where they are."""

@@ -140,14 +140,7 @@ class _Target:
             return cls._of_path(names, wanted, given)
         registered = names.exists(wanted)
         if not registered and full.namespace not in names.namespaces():
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"There is no namespace {full.namespace}.",
-                why=f"{names.place} does not have it",
-                fix=names.how_to_create_namespace(full.namespace),
-                delta_class="SCHEMA_NOT_FOUND",
-                fields={"namespace": full.namespace},
-            )
+            raise names.missing_namespace(full.namespace)
         location = names.locate(wanted) if registered else given
         if registered and given is not None and given != location:
             raise _misplaced(asked.name, str(location), given)

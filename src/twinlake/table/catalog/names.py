@@ -24,8 +24,8 @@ class Names(Protocol):
         """What errors call the catalog."""
         ...
 
-    def how_to_create_namespace(self, namespace: str) -> str:
-        """The fix for a namespace that is not there."""
+    def missing_namespace(self, namespace: str) -> UserError:
+        """The error for a namespace that is not there."""
         ...
 
     def parse(self, name: str) -> TableName:

@@ -45,9 +45,16 @@ class ServerCatalog:
         parts = urlsplit(self.url)
         return f"the server {parts.scheme}://{parts.hostname}:{parts.port or ''}".rstrip(":")
 
-    def how_to_create_namespace(self, namespace: str) -> str:
-        """The fix for a namespace that is not there."""
-        return f"Create the namespace {namespace} with an Iceberg client of {self.place} first."
+    def missing_namespace(self, namespace: str) -> UserError:
+        """The error for a namespace that is not there."""
+        return UserError(
+            Code.INVALID_ARGUMENT,
+            f"There is no namespace {namespace}.",
+            why=f"{self.place} does not have it",
+            fix=f"Create the namespace {namespace} with an Iceberg client of the server first.",
+            delta_class="SCHEMA_NOT_FOUND",
+            fields={"namespace": namespace},
+        )
 
     def parse(self, name: str) -> TableName:
         """The full name; ``twinlake`` stands for the warehouse of the URL."""
@@ -85,14 +92,7 @@ class ServerCatalog:
         path = f"{self._namespace(full.catalog, full.namespace)}/register"
         status, _ = self._send("POST", path, body)
         if status == _NOT_FOUND:
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"There is no namespace {full.namespace}.",
-                why=f"{self.place} does not have it",
-                fix=self.how_to_create_namespace(full.namespace),
-                delta_class="SCHEMA_NOT_FOUND",
-                fields={"namespace": full.namespace},
-            )
+            raise self.missing_namespace(full.namespace)
         return full
 
     def namespaces(self) -> tuple[str, ...]:

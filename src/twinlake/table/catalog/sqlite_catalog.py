@@ -109,10 +109,9 @@ class Catalog:
         """What errors call it."""
         return str(self.file.path)
 
-    def how_to_create_namespace(self, namespace: str) -> str:
-        """The fix for a namespace that is not there."""
-        call = f"Catalog({self.place!r}).create_namespace({namespace!r})"
-        return f"Run `twinlake.{call}` first."
+    def missing_namespace(self, namespace: str) -> UserError:
+        """The error for a namespace that is not there."""
+        return _no_namespace(self.place, self.catalog, namespace)
 
     def parse(self, name: str) -> TableName:
         """The full name, with the catalog and the namespace that are the default here."""

@@ -16,6 +16,7 @@ from twinlake.iceberg.requests import (
 from twinlake.protocol import check_iceberg_properties, keys, parse_properties
 from twinlake.schema import check_schema, render_schema
 from twinlake.table.iceberg_commits.refusals import refuse
+from twinlake.table.iceberg_commits.table_rules import reserved_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,8 @@ def changed_metadata(state: TwinState, change: TableChange) -> Metadata:
     elif change.schema is not None:
         after, more = _with_schema(before, table, change.schema)
         problems += more
+    if after is not before:
+        problems += reserved_names(after)
     refuse(problems)
     configuration |= _mapping_properties(after)
     given = {

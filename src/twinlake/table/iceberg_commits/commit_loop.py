@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from twinlake.commit import CommitOptions, Transaction
-from twinlake.errors import Code, ConcurrentWriteException, ConflictError
+from twinlake.errors import (
+    Code,
+    CommitUnknown,
+    ConcurrentWriteException,
+    ConflictError,
+    TwinlakeError,
+)
 from twinlake.iceberg.requests import (
     NewTable,
     decode_commit,
@@ -72,7 +78,7 @@ class IcebergCommits:
             return self._created(store, identity)
         metadata = table_metadata(table, unquote(store.url), self.runtime)
         create_table(store, metadata, self.runtime, tags=identity.tags)
-        return self.load(store)
+        return self._after_commit(store)
 
     def stage(self, store: Store, body: bytes) -> bytes:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
@@ -87,13 +93,17 @@ class IcebergCommits:
         if has_table(store):
             return self._created(store, identity)
         metadata = table_metadata(NewTable.of_updates(request), unquote(store.url), self.runtime)
+        state = future_state(store, metadata, self.runtime)
+        failed = failed_requirements(request.other_requirements, state.table_metadata)
+        if failed:
+            raise requirement_failed(failed)
         with UncommittedFiles(store) as made:
             translation = None
             if request.last_snapshot_id is not None:
-                state = future_state(store, metadata, self.runtime)
                 translation = self._translator(state, made).translate(request.rows_only())
             create_table(store, metadata, self.runtime, translation, tags=identity.tags)
-        return self.load(store)
+            made.keep()
+        return self._after_commit(store)
 
     def _created(self, store: Store, identity: RequestIdentity) -> TwinState:
         """The table that is there already, if this very request has made it."""
@@ -131,20 +141,43 @@ class IcebergCommits:
                 if translation.is_empty:
                     return state
                 try:
-                    self._place(state, translation, identity)
+                    self._place(state, translation, identity, made)
                     break
                 except ConcurrentWriteException as lost:
                     if self.runtime.clock.now_ms() >= until:
                         raise _overtaken(self.deadline_ms) from lost
             self.cache.forget(store.url)
-        return load_state(store, self.runtime, self.cache)
+        return self._after_commit(store)
+
+    def _after_commit(self, store: Store) -> TwinState:
+        """The table as a commit left it.
+
+        Whatever fails now must not look like a refusal: after one a client deletes the files that
+        it has written, and the log names them already.
+        """
+        try:
+            return self.load(store)
+        except TwinlakeError as error:
+            raise CommitUnknown(
+                Code.COMMIT_UNKNOWN,
+                "The commit was made, and the table cannot be read after it.",
+                why=error.what,
+                fix="Load the table again: its history has the commit.",
+                fields={"store": store.url},
+            ) from error
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
         files = ClientFiles(store, location, self.limits, self.readers)
         return Translator(state=state, files=files, runtime=self.runtime, made=made)
 
-    def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:
+    def _place(
+        self,
+        state: TwinState,
+        translation: Translation,
+        identity: RequestIdentity,
+        made: UncommittedFiles,
+    ) -> None:
         """Try the next version, once."""
         options = CommitOptions(
             policy="minimal",
@@ -156,7 +189,9 @@ class IcebergCommits:
         )
         if translation.metadata is not None:
             transaction.update_metadata(translation.metadata)
-        self.cache.offer(transaction.add(*translation.actions).commit().snapshot)
+        result = transaction.add(*translation.actions).commit()
+        made.keep()
+        self.cache.offer(result.snapshot)
 
 
 def _overtaken(deadline_ms: int) -> ConflictError:

@@ -29,6 +29,7 @@ from twinlake.protocol import (
 )
 from twinlake.schema import check_schema, render_schema
 from twinlake.table.catalog import TABLE_HOOKS
+from twinlake.table.iceberg_commits.table_rules import reserved_names
 from twinlake.table.iceberg_commits.twin_state import TwinState
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ _OF_VERSIONS: Final = frozenset({"base-delta-version", "delta-timestamp", "delta
 def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata:
     """The Delta metadata of version 0; all that is against it in one error."""
     imported = import_schema(table.schema, format_version=table.format_version)
-    problems = list(imported.problems)
+    problems = [*imported.problems, *table.problems]
+    if table.location is not None and table.location.rstrip("/") != location.rstrip("/"):
+        problems.append(f"location {table.location}: the table is created at {location}")
+    if not table.schema["fields"]:
+        problems.append("a schema without columns: a table has one at least")
     if table.order.get("fields"):
         problems.append("a sort order: cluster the table instead, through twinlake")
     if table.schema.get("identifier-field-ids"):
@@ -85,6 +90,7 @@ def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata
         },
         created_time=runtime.clock.now_ms(),
     )
+    problems += reserved_names(metadata)
     if problems:
         raise _refused(problems)
     # A client that stages a table sends back the properties it was shown, those of versions too.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, StorageError, UserError
+from twinlake.iceberg.derive import version_of
 from twinlake.log import read_commit_info
 
 if TYPE_CHECKING:
@@ -58,9 +59,18 @@ class RequestIdentity:
         Raises:
             UserError: the key belongs to another request.
         """
-        if self.snapshot_id is not None and state.table_metadata.has_snapshot(self.snapshot_id):
+        if self._is_snapshot_of_client(state):
             return True
         return self.key is not None and self._is_key_used(state, now_ms)
+
+    def _is_snapshot_of_client(self, state: TwinState) -> bool:
+        """Whether the table has the snapshot, and did not make its id itself."""
+        number = self.snapshot_id
+        return (
+            number is not None
+            and state.table_metadata.has_snapshot(number)
+            and version_of(state.snapshot.metadata.id, number) is None
+        )
 
     def _is_key_used(self, state: TwinState, now_ms: int) -> bool:
         first = self._first_version(state)

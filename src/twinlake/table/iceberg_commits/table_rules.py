@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from twinlake.actions import AddFile, RemoveFile
 from twinlake.protocol import keys
 from twinlake.schema import (
     GENERATION_EXPRESSION_KEY,
@@ -13,9 +14,14 @@ from twinlake.schema import (
 )
 
 if TYPE_CHECKING:
-    from twinlake.actions import Metadata
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["file_refusals"]
+    from twinlake.actions import Action, Metadata
+    from twinlake.iceberg.requests import ClientSnapshot
+
+__all__ = ["file_refusals", "operation_problems", "reserved_names"]
+
+_ROW_TRACKING: Final = (keys.MATERIALIZED_ROW_ID, keys.MATERIALIZED_ROW_COMMIT_VERSION)
 
 
 def file_refusals(metadata: Metadata, *, adds: bool, updates: bool) -> list[str]:
@@ -39,3 +45,34 @@ def file_refusals(metadata: Metadata, *, adds: bool, updates: bool) -> list[str]
     if updates and metadata.flag(keys.ENABLE_CHANGE_DATA_FEED):
         found.append("the change data feed needs change files where rows are updated")
     return found
+
+
+def operation_problems(
+    snapshots: Iterable[ClientSnapshot], actions: Iterable[Action], before: Mapping[str, AddFile]
+) -> list[str]:
+    """How a commit belies the operation of its snapshots; empty where it does not.
+
+    Readers of changes pass over a replacement, and look at an append for new rows only. ``before``
+    are the files that the commit removes, as they were.
+    """
+    operations = {one.operation for one in snapshots}
+    listed = list(actions)
+    removes = [one for one in listed if isinstance(one, RemoveFile)]
+    if operations == {"append"} and removes:
+        return ["an append removes files or rows"]
+    if operations == {"replace"}:
+        added = sum(one.num_live_records or 0 for one in listed if isinstance(one, AddFile))
+        removed = sum(before[one.path].num_live_records or 0 for one in removes)
+        if added != removed:
+            return [f"a replace of {removed:,} rows by {added:,}, and it keeps all rows"]
+    return []
+
+
+def reserved_names(metadata: Metadata) -> list[str]:
+    """The columns that are called as the ids of rows are in files; clients write logical names."""
+    taken = {metadata.configuration.get(key, "").casefold() for key in _ROW_TRACKING}
+    return [
+        f"column {column.name}: files have the ids of rows under this name"
+        for column in metadata.schema
+        if column.name.casefold() in taken
+    ]

@@ -27,7 +27,7 @@ from twinlake.table.iceberg_commits.row_deletes import (
     read_deletes,
 )
 from twinlake.table.iceberg_commits.scanned_files import check_scanned_files
-from twinlake.table.iceberg_commits.table_rules import file_refusals
+from twinlake.table.iceberg_commits.table_rules import file_refusals, operation_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -145,13 +145,14 @@ class Translator:
         missing = data.removed - live.keys()
         refuse([*data.problems, *deletes.problems])
         refuse([f"file {path} is not in the table" for path in sorted(missing)])
-        deleted = read_deletes(deletes.added, self.files)
-        hit = self._live_targets(deleted)
+        by_vectors = self.state.table_metadata.format_version >= _VECTORS_SINCE
+        deleted = read_deletes(deletes.added, self.files, by_vectors=by_vectors)
         # A file that goes takes its deleted rows along.
-        hit = {location: add for location, add in hit.items() if add.path not in live}
-        bare = deletes.removed - live.keys() - {add.path for add in hit.values()}
+        deleted = {path: rows for path, rows in deleted.items() if path not in live}
+        hit = dict(self.state.snapshot.live_files(deleted))
+        bare = deletes.removed - live.keys() - hit.keys()
         refuse([f"deleted rows of file {path} come back" for path in sorted(bare)])
-        rewrites = bool(deleted) and self.state.table_metadata.format_version < _VECTORS_SINCE
+        rewrites = bool(deleted) and not by_vectors
         updates = bool(data.added) and bool(data.removed or deleted)
         refuse(file_refusals(metadata, adds=bool(data.added), updates=updates or rewrites))
         check_scanned_files(self.state, change.snapshots, (*live.values(), *hit.values()))
@@ -161,14 +162,11 @@ class Translator:
             add.remove(deletion_timestamp=now, data_change=data_change) for add in live.values()
         ]
         if deleted:
-            wanted = {d: p for d, p in deleted.items() if self.files.data_key(d) not in live}
-            actions += self._deletes(wanted, hit, added, data_change=data_change)
-        return [*actions, *added.values()]
-
-    def _live_targets(self, deleted: DeletedRows) -> dict[str, AddFile]:
-        """The files of the table that lose rows, by the location that the client has for them."""
-        paths = {self.files.data_key(target): target for target in deleted}
-        return {paths[p]: add for p, add in self.state.snapshot.live_files(paths).items()}
+            actions += self._deletes(deleted, hit, added, data_change=data_change)
+        actions += added.values()
+        if not change.replaces:
+            refuse(operation_problems(change.snapshots, actions, {**live, **hit}))
+        return actions
 
     def _deletes(
         self,
@@ -241,7 +239,7 @@ class Translator:
     def _adds(
         self, change: TableChange, files: Iterable[SourceFile], metadata: Metadata, now: int
     ) -> dict[str, AddFile]:
-        """New data files as actions, by their location."""
+        """New data files as actions, by their path."""
         spec_id = self.state.table_metadata.default_spec_id
         if change.spec is not None:
             spec_id = change.spec.get("spec-id", spec_id)

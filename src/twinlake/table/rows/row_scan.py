@@ -38,8 +38,8 @@ __all__ = ["RowScan", "exact_predicate"]
 
 #: Smaller files are read by one thread each, which opens them; of larger ones each row group is.
 _SMALL_FILE: Final = 8 << 20
-#: So much waits to be used, however large row groups are.
-_AHEAD_BYTES: Final = 64 << 20
+#: So much waits to be used, however large row groups are. Memory takes about three times as much.
+_AHEAD_BYTES: Final = 8 << 20
 #: What users see of row tracking; Delta Spark has the two as fields of ``_metadata``.
 _SHOWN: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
 
@@ -172,7 +172,7 @@ def _resolved(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[ColumnPath, .
             Code.COLUMN_NOT_FOUND,
             f"The table has no column {listed(map(repr, missing), ', ')}.",
             why=f"Its columns are {', '.join(schema.names())}.",
-            fix="Name columns of the table, or fields of structs as in `address.city`.",
+            fix="Name columns of the table, or fields of structs with a dot between the names.",
             fields={"missing": missing, "columns": list(schema.names())},
         )
     paths = tuple(path for path in found if path is not None)

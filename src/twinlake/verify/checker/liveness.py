@@ -29,7 +29,7 @@ Node = tuple[int, int, int]
 
 
 class FairCycle(NamedTuple):
-    """A property that is false again and again on a fair cycle, and a path to that cycle."""
+    """A property that is false again and again on a fair cycle: a path to it, and once round it."""
 
     property: ModelProperty
     trace: Trace
@@ -118,7 +118,9 @@ def violations_on_cycles(
             for one in properties:
                 if one.name in wrong:
                     path = _path(space, graph, wrong[one.name])
-                    trace = retrace(space, path, symmetry=False)
+                    round_trip = _round_trip(space, graph, component, wrong[one.name])
+                    at = len(path) - 1
+                    trace = retrace(space, [*path, *round_trip], symmetry=False, cycle_at=at)
                     found.append(FairCycle(one, trace, len(component)))
     return found
 
@@ -194,22 +196,74 @@ def _components(graph: dict[int, tuple[int, ...]]) -> Iterator[list[int]]:
                 low[state] = min(low[state], order[following])
 
 
+def _round_trip(
+    space: StateSpace, graph: dict[int, tuple[int, ...]], component: list[int], start: int
+) -> list[int]:
+    """States from a state of a component back to it, by way of what makes the cycle fair.
+
+    Every fair action of the component is not possible somewhere on the way, or taken on it.
+    """
+    inside = set(component)
+    moves = {state: _fair_moves(space, state, inside) for state in component}
+    trip = [start]
+    for who in sorted({who for possible in moves.values() for who in possible}):
+        if any(who not in moves[state] for state in trip):
+            continue
+        pause = next((state for state in component if who not in moves[state]), None)
+        if pause is not None:
+            trip += _path_within(graph, inside, trip[-1], pause)
+            continue
+        state = next(state for state in component if moves[state][who])
+        trip += _path_within(graph, inside, trip[-1], state)
+        trip.append(moves[state][who][0])
+    if len(trip) == 1:
+        trip.append(next(state for state in graph[start] if state in inside))
+    return [*trip, *_path_within(graph, inside, trip[-1], start)][1:]
+
+
+def _path_within(
+    graph: dict[int, tuple[int, ...]], inside: set[int], start: int, end: int
+) -> list[int]:
+    """A shortest path between two states of a component, without the first."""
+    came: dict[int, int | None] = {start: None}
+    todo = deque([start])
+    while end not in came:
+        at = todo.popleft()
+        for following in graph[at]:
+            if following in inside and following not in came:
+                came[following] = at
+                todo.append(following)
+    path = [end]
+    while (before := came[path[-1]]) is not None:
+        path.append(before)
+    return path[-2::-1] if len(path) > 1 else []
+
+
+def _fair_moves(
+    space: StateSpace, state: int, inside: set[int]
+) -> dict[tuple[int, str], list[int]]:
+    """The fair actions that are possible in a state, each with where it leads inside."""
+    shared = space.shared_values(state)
+    actors = space.actor_values(state)
+    found: dict[tuple[int, str], list[int]] = {}
+    for index, role in enumerate(space.role_of):
+        for transition in space.transitions(role, actors[index], shared):
+            act = transition.steps[0].action
+            if act.fair:
+                after = [*actors[:index], transition.actor, *actors[index + 1 :]]
+                number = space.encode({**shared, **transition.shared}, after)
+                ends = found.setdefault((index, act.name), [])
+                ends += [number] if number in inside else []
+    return found
+
+
 def _is_fair(space: StateSpace, component: list[int], inside: set[int]) -> bool:
     """Weak fairness: no fair action is possible all along the cycle and never taken on it."""
     always_possible: set[tuple[int, str]] | None = None
     taken: set[tuple[int, str]] = set()
     for state in component:
-        shared = space.shared_values(state)
-        actors = space.actor_values(state)
-        possible: set[tuple[int, str]] = set()
-        for index, role in enumerate(space.role_of):
-            for transition in space.transitions(role, actors[index], shared):
-                act = transition.steps[0].action
-                if not act.fair:
-                    continue
-                possible.add((index, act.name))
-                after = [*actors[:index], transition.actor, *actors[index + 1 :]]
-                if space.encode({**shared, **transition.shared}, after) in inside:
-                    taken.add((index, act.name))
+        moves = _fair_moves(space, state, inside)
+        taken |= {who for who, ends in moves.items() if ends}
+        possible = set(moves)
         always_possible = possible if always_possible is None else always_possible & possible
     return not (always_possible or set()) - taken

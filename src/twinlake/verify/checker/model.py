@@ -14,6 +14,7 @@ which one of its role it is: that makes the actors of a role interchangeable.
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -33,6 +34,7 @@ __all__ = [
     "Role",
     "action",
     "always",
+    "eventually",
     "eventually_always",
     "sometimes",
 ]
@@ -121,6 +123,19 @@ class Action:
         """The variables whose *current* value matters: frozen parts can no longer change."""
         compared = (self.swap.variable,) if self.swap is not None else ()
         return (frozenset(self.reads) - frozenset(self.frozen)).union(compared)
+
+    @property
+    def branches(self) -> tuple[int, ...]:
+        """The lines of its method that yield an outcome."""
+        code = getattr(self.run, "__code__", None)
+        if code is None:
+            return ()
+        found = {
+            one.positions.lineno
+            for one in dis.get_instructions(code)
+            if one.opname == "YIELD_VALUE" and one.positions is not None
+        }
+        return tuple(sorted(line for line in found if line is not None))
 
     @property
     def is_local(self) -> bool:
@@ -214,6 +229,10 @@ def sometimes(method: F) -> F:
 def eventually_always(method: F) -> F:
     """Mark a liveness property: from some moment on it is true for good, in every fair run."""
     return _property(EVENTUALLY_ALWAYS)(method)
+
+
+#: The same under the name by which people look for it.
+eventually = eventually_always
 
 
 class Model:

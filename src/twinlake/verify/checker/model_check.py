@@ -103,6 +103,7 @@ def check(
         violating_states=found.violating_states,
         ends=found.ends,
         actions={act.name: space.fired.get(act.name, 0) for act in model.actions()},
+        branches=space.coverage(),
         options=chosen,
         cpu_seconds=spent,
         memory_bytes=None if memory is None or after is None else max(after - memory, 0),

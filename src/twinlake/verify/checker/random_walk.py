@@ -52,6 +52,7 @@ def walk(
         violating_states=int(violated is not None),
         ends=walker.ends,
         actions={act.name: space.fired.get(act.name, 0) for act in model.actions()},
+        branches=space.coverage(),
         options={"seed": seed, "walks": walks, "max_steps": max_steps, "without": tuple(without)},
         cpu_seconds=time.process_time() - clock,
         memory_bytes=None,

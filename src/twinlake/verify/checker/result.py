@@ -32,6 +32,7 @@ class Counterexample:
             "message": self.message,
             "fields": plain(self.fields),
             "trace": self.trace.to_list(),
+            "cycle_from": self.trace.cycle_from,
         }
 
 
@@ -57,6 +58,8 @@ class Result:
     ends: int
     #: Every action, with how many different steps of it were computed.
     actions: Mapping[str, int]
+    #: Of every action, the lines of its method that yield an outcome, and whether any step did.
+    branches: Mapping[str, Mapping[int, bool]]
     options: Mapping[str, Any]
     cpu_seconds: float
     #: Growth of the process while searching, where the system reports it.
@@ -86,6 +89,24 @@ class Result:
         return tuple(name for name, count in self.actions.items() if not count)
 
     @property
+    def untaken_branches(self) -> tuple[str, ...]:
+        """Outcomes of actions that were taken otherwise: ``Action, line N``."""
+        return tuple(
+            f"{name}, line {line}"
+            for name, lines in self.branches.items()
+            if any(lines.values())
+            for line, taken in lines.items()
+            if not taken
+        )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a limit ended the check before every property was decided."""
+        return not self.violations and (
+            not self.complete or "not checked" in self.verdicts.values()
+        )
+
+    @property
     def bytes_per_state(self) -> float | None:
         """The memory a state took."""
         if self.memory_bytes is None or not self.states:
@@ -108,6 +129,10 @@ class Result:
             "violating_states": self.violating_states,
             "ends": self.ends,
             "actions": dict(self.actions),
+            "branches": {
+                name: {str(line): taken for line, taken in lines.items()}
+                for name, lines in self.branches.items()
+            },
             "options": plain(self.options),
             "cpu_seconds": round(self.cpu_seconds, 3),
             "memory_bytes": self.memory_bytes,

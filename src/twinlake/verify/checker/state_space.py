@@ -131,6 +131,8 @@ class StateSpace:
         #: By append-only variable: of each value the numbers of its prefixes, by length.
         self._prefixes: list[dict[int, tuple[int, ...]]] = [{} for _ in self.variables]
         self.fired: dict[str, int] = {}
+        #: By action, the lines of its method whose ``yield`` was the way a step went.
+        self.branches: dict[str, set[int]] = {}
         self.failing_values: list[FailingValues] = []
         self.evaluator = PropertyEvaluator(self)
         self.layout = self._new_layout()
@@ -365,6 +367,13 @@ class StateSpace:
             line = lines.setdefault(before, unknown)
             lines[after] = (*line, after)
 
+    def coverage(self) -> dict[str, dict[int, bool]]:
+        """Of every action, the lines that yield an outcome, and whether a step came of it."""
+        return {
+            act.name: {line: line in self.branches.get(act.name, ()) for line in act.branches}
+            for act in self.model.actions()
+        }
+
     def transitions(
         self, role: int, local: Any, shared: Mapping[str, Hashable]
     ) -> Iterator[Transition]:
@@ -375,7 +384,11 @@ class StateSpace:
     def steps(self, role: int, local: Any, shared: Mapping[str, Hashable]) -> Iterator[ActionStep]:
         """Every single step an actor can take, as the model yields it."""
         for act in self.actions_at(role, local.state):
-            for taken in self._run(act, local, shared):
+            outcomes = self._run(act, local, shared)
+            frame = getattr(outcomes, "gi_frame", None)
+            for taken in outcomes:
+                if frame is not None:
+                    self.branches.setdefault(act.name, set()).add(frame.f_lineno)
                 if taken.shared:
                     self._check_writes(act, shared, taken.shared)
                     if act.swap is not None:

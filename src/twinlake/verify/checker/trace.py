@@ -62,6 +62,8 @@ class Trace:
     steps: tuple[TraceStep, ...]
     shared: Mapping[str, Hashable]
     actors: tuple[Any, ...]
+    #: The number of the first step of those at the end that repeat for ever.
+    cycle_from: int | None = None
 
     @property
     def moves(self) -> int:
@@ -92,8 +94,10 @@ def path_to(
     return path[::-1]
 
 
-def retrace(space: StateSpace, path: Sequence[int], *, symmetry: bool) -> Trace:
-    """Run a path of packed states forward on values."""
+def retrace(
+    space: StateSpace, path: Sequence[int], *, symmetry: bool, cycle_at: int | None = None
+) -> Trace:
+    """Run a path of packed states forward on values; its end may repeat from one of its states."""
     start = next(
         start
         for start in space.starts
@@ -107,9 +111,14 @@ def retrace(space: StateSpace, path: Sequence[int], *, symmetry: bool) -> Trace:
         steps += trace_steps(space, index, transition, shared, move, len(steps))
         shared |= transition.shared
         actors[index] = transition.actor
-    return _renumbered(
-        space, start.actors, Trace(steps=tuple(steps), shared=shared, actors=tuple(actors))
+    later = [one.number for one in steps if cycle_at is not None and one.move > cycle_at]
+    trace = Trace(
+        steps=tuple(steps),
+        shared=shared,
+        actors=tuple(actors),
+        cycle_from=later[0] if later else None,
     )
+    return _renumbered(space, start.actors, trace)
 
 
 def _renumbered(space: StateSpace, begin: Sequence[Any], trace: Trace) -> Trace:
@@ -133,6 +142,7 @@ def _renumbered(space: StateSpace, begin: Sequence[Any], trace: Trace) -> Trace:
         steps=tuple(replace(step, actor=new[step.actor]) for step in trace.steps),
         shared=trace.shared,
         actors=tuple(trace.actors[old] for old in order),
+        cycle_from=trace.cycle_from,
     )
 
 

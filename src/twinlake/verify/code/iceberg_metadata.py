@@ -14,6 +14,7 @@ from twinlake.iceberg.format import (
 )
 from twinlake.iceberg.sync import MetadataFiles
 from twinlake.verify.code.execution import RunFailure
+from twinlake.verify.code.log_replay import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,6 +56,13 @@ def check_iceberg_metadata(
         version = int(snapshot.counts["delta-version"])
         if version >= retained_from:
             yield from _agrees(files, snapshot, versions[version])
+        lost = [key for key in files_of(versions[version]) if view.head(key) is None]
+        if lost:
+            yield RunFailure(
+                "IcebergFilesAreKept",
+                f"Iceberg lists version {version}, whose files are gone: {', '.join(lost)}",
+                {"version": version, "files": lost},
+            )
     current = state.metadata.current
     if current is None or int(current.counts["delta-version"]) > hint:
         yield RunFailure(

@@ -14,7 +14,7 @@ import msgspec
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.log import dv_path, read_dv
 from twinlake.storage import MemoryStore
-from twinlake.verify.code.client_exchange import KEY_MARK
+from twinlake.verify.code.client_data import KEY_MARK
 from twinlake.verify.code.execution import is_commit
 from twinlake.verify.code.row_engine import Rows, decode_rows
 
@@ -43,6 +43,17 @@ class LogVersion:
     """The row ids of live files, where rows have ids."""
     mark: int = -1
     """The highest row id that was handed out, as the log says."""
+    domains: Mapping[str, str] = field(default_factory=dict)
+    applications: Mapping[str, int] = field(default_factory=dict)
+    again: tuple[str, ...] = ()
+    """Applications of which it writes a version that was written before."""
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """Paths that left the table and did not come back, with the time they left."""
+    partitions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    written: int = 0
+    """The time in the commit's info."""
+    timestamp: int | None = None
+    """The time that the commit states, where it states one."""
 
 
 def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
@@ -53,31 +64,64 @@ def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
     protocol: dict[str, Any] = {}
     ids: dict[str, range] = {}
     mark = -1
+    domains: dict[str, str] = {}
+    applications: dict[str, int] = {}
+    removed: dict[str, int] = {}
+    partitions: dict[str, Mapping[str, str | None]] = {}
     for number in sorted(number_of(key) for key in bodies if is_commit(key)):
-        tag, twice, adds = "", [], []
+        tag, twice, adds, again, timestamp, written = "", [], [], [], None, 0
         for line in bodies[_COMMIT.format(number)].splitlines():
             ((kind, action),) = msgspec.json.decode(line).items()
             if kind == "remove":
                 if live.pop(action["path"], "missing") != action.get("deletionVector"):
                     twice.append(action["path"])
+                removed[action["path"]] = action.get("deletionTimestamp", 0)
+            elif kind == "txn":
+                if applications.get(action["appId"], -1) >= action["version"]:
+                    again.append(action["appId"])
+                applications[action["appId"]] = action["version"]
             elif kind == "add":
                 adds.append(action)
             elif kind == "commitInfo":
                 tag = action.get("userMetadata") or _client(action)
-            elif kind == "domainMetadata" and action["domain"] == "delta.rowTracking":
-                mark = msgspec.json.decode(action["configuration"])["rowIdHighWaterMark"]
+                timestamp = action.get("inCommitTimestamp")
+                written = action.get("timestamp", 0)
+            elif kind == "domainMetadata" and action["removed"]:
+                domains.pop(action["domain"], None)
+            elif kind == "domainMetadata":
+                domains[action["domain"]] = action["configuration"]
+                if action["domain"] == "delta.rowTracking":
+                    mark = msgspec.json.decode(action["configuration"])["rowIdHighWaterMark"]
             metadata = action if kind == "metaData" else metadata
             protocol = action if kind == "protocol" else protocol
         for action in adds:
             if action["path"] in live:
                 twice.append(action["path"])
             live[action["path"]] = action.get("deletionVector")
+            removed.pop(action["path"], None)
+            partitions[action["path"]] = action["partitionValues"]
             if "baseRowId" in action:
                 first, rows = action["baseRowId"], msgspec.json.decode(action["stats"])
                 ids[action["path"]] = range(first, first + rows["numRecords"])
         named = {path: ids[path] for path in live if path in ids}
         versions.append(
-            LogVersion(number, tag, dict(live), metadata, protocol, tuple(twice), named, mark)
+            LogVersion(
+                number,
+                tag,
+                dict(live),
+                metadata,
+                protocol,
+                tuple(twice),
+                named,
+                mark,
+                domains=dict(domains),
+                applications=dict(applications),
+                again=tuple(again),
+                removed=dict(removed),
+                partitions={path: partitions[path] for path in live},
+                written=written,
+                timestamp=timestamp,
+            )
         )
     return versions
 

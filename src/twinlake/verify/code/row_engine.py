@@ -18,14 +18,14 @@ from twinlake.actions import AddFile
 from twinlake.commit import AlreadyCommitted, CommitOptions, Operation, Transaction
 from twinlake.commit.plans import RewriteFile, WriteDeletionVector, Written, touched
 from twinlake.errors import CommitUnknown, TwinlakeError
-from twinlake.log import dv_key, load_snapshot, read_dv, write_dv_file
+from twinlake.log import CACHE, dv_key, load_snapshot, read_dv, write_dv_file
 from twinlake.schema import physical_name
-from twinlake.verify.code.client_exchange import ClientExchange
-from twinlake.verify.code.parquet_rows import is_parquet, read_parquet_rows
+from twinlake.verify.code.client_data import ClientExchange, is_parquet, read_parquet_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from twinlake.actions import Action
     from twinlake.commit import PostCommitHook
     from twinlake.commit.plans import Outcome, RowPlan, TouchedFile
     from twinlake.log import Snapshot
@@ -87,10 +87,12 @@ class RowEngine:
     written: list[str] = field(default_factory=list)
     exchange: ClientExchange = field(default_factory=ClientExchange)
     """What an Iceberg client and its server said to each other, where the actor is one."""
+    cached: bool = False
+    """Whether versions come from the cache of the process, as long-lived processes have them."""
 
     def load(self) -> Snapshot:
-        """The latest version, read from the store as every fresh process does."""
-        return load_snapshot(self.store)
+        """The latest version: read from the store, or brought up to date in the process's cache."""
+        return CACHE.latest(self.store) if self.cached else load_snapshot(self.store)
 
     # Reading
 
@@ -98,6 +100,11 @@ class RowEngine:
         """The rows of a file, and the positions that its deletion vector hides."""
         hidden = read_dv(self.store, add.deletion_vector) if add.deletion_vector else ()
         return decode_rows(self.store.read(add.path)), frozenset(hidden)
+
+    def live_rows(self, add: AddFile) -> list[Row]:
+        """The rows of a file that no vector hides."""
+        rows, hidden = self.rows_in(add)
+        return [row for position, row in enumerate(rows) if position not in hidden]
 
     def matching(
         self, adds: Iterable[AddFile], wanted: Callable[[Row], bool], *, delete: bool
@@ -183,12 +190,28 @@ class RowEngine:
         if application and (already := txn.set_transaction(application, 1)) is not None:
             return already
         try:
-            return txn.commit(metrics=outcome.metrics).version
+            done = txn.commit(metrics=outcome.metrics)
+            if self.cached:
+                CACHE.offer(done.snapshot)
+            return done.version
         except CommitUnknown:
             raise
         except TwinlakeError:
             self.discard()
             raise
+
+    def commit_actions(
+        self, snapshot: Snapshot, operation: Operation, *actions: Action
+    ) -> StatementResult:
+        """Commit a change of the table itself, which leaves the rows as they are."""
+        self.effect = RowEffect(read_version=snapshot.version)
+        options = CommitOptions(user_metadata=self.tag)
+        txn = Transaction(snapshot, operation, self.runtime, self.hooks, options=options)
+        return txn.add(*actions).commit().version
+
+    def commit_untold(self, operation: Operation, *actions: Action) -> None:
+        """Commit on top of the latest version without saying who it was."""
+        Transaction(self.load(), operation, self.runtime, self.hooks).add(*actions).commit()
 
     def discard(self) -> None:
         """Delete the files that were written for nothing, as far as the store lets us."""

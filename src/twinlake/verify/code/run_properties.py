@@ -10,13 +10,13 @@ some serial order of the statements.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from twinlake.errors import TwinlakeError
-from twinlake.log import load_snapshot, read_checksum, verify_checksum
+from twinlake.log import load_snapshot, read_checksum, removes_from, verify_checksum
 from twinlake.verify.code.execution import RunFailure, is_commit
 from twinlake.verify.code.iceberg_metadata import check_iceberg_metadata, hinted_version
 from twinlake.verify.code.log_replay import (
@@ -32,12 +32,18 @@ from twinlake.verify.code.server import check_exchanges
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from twinlake.log import Snapshot
     from twinlake.storage import MemoryStore
     from twinlake.verify.code.execution import Execution
     from twinlake.verify.code.row_engine import Row, RowEffect, Rows
     from twinlake.verify.code.workload import Workload
 
 __all__ = ["RunChecker"]
+
+DOMAINS: Final = "domainMetadata"
+NOTES: Final = "team.notes"
+_WEEK: Final = 7 * 86_400_000
+"""How long removals are remembered where a table says nothing else."""
 
 
 class RunChecker:
@@ -83,8 +89,7 @@ class RunChecker:
             yield RunFailure("LogIsReadable", f"a commit cannot be read: {error}")
             return
         yield from _check_versions(versions)
-        if not self._workload.changes_metadata:
-            yield from _changed_metadata(versions)
+        yield from self._table(versions)
         yield from self._missing_files(view, versions)
         yield from self._rows(run, versions, effects)
         key = (run.log_fingerprint, run.floor)
@@ -112,6 +117,53 @@ class RunChecker:
                     "ConsistentRead",
                     f"version {version.number}: expected {wanted}, read {found}",
                     {"version": version.number, "expected": wanted, "actual": found},
+                )
+
+    def _table(self, versions: Sequence[LogVersion]) -> Iterator[RunFailure]:
+        """Each version has the settings, features and notes of the statements before it."""
+        intents = {name: getattr(one, "intent", None) for name, one in self._workload.actors}
+        first = versions[self._first]
+        begin = replay_log(dict(self._workload.table()[0].snapshot()))[0].metadata
+        begin = begin.get("configuration", {})
+        settings = dict(first.metadata.get("configuration", {}))
+        wanted = set(first.protocol.get("writerFeatures", ()))
+        notes = ""
+        for version in versions[self._first :]:
+            intent = intents.get(version.tag)
+            if intent is not None:
+                settings = dict(begin) if intent.restores else settings
+                settings |= intent.settings
+                wanted |= intent.features
+                notes += intent.note
+            lost = {
+                key: value
+                for key, value in settings.items()
+                if version.metadata.get("configuration", {}).get(key) != value
+            }
+            there = set(version.protocol.get("writerFeatures", ()))
+            if not self._workload.changes_table and (
+                version.protocol != first.protocol or version.metadata != first.metadata
+            ):
+                yield RunFailure(
+                    "TableStaysItself", f"version {version.number} has another metadata"
+                )
+            if lost:
+                yield RunFailure(
+                    "ChangesAreKept",
+                    f"version {version.number} has lost the properties {', '.join(sorted(lost))}",
+                    {"version": version.number, "expected": lost},
+                )
+            if not self._workload.drops_features and wanted - there:
+                yield RunFailure(
+                    "ChangesAreKept",
+                    f"version {version.number} has lost the features {sorted(wanted - there)}",
+                    {"version": version.number, "expected": sorted(wanted - there)},
+                )
+            if set(notes) - set(version.domains.get(NOTES, "")):
+                yield RunFailure(
+                    "ChangesAreKept",
+                    f"version {version.number} has lost a note of {notes!r}",
+                    {"version": version.number, "expected": notes},
                 )
 
     def _missing_files(
@@ -155,7 +207,7 @@ class RunChecker:
                         f"{name} got version {reply.version} as reply; the log has it at {found}",
                         fields,
                     )
-                case "already" if len(found) != 1:
+                case "already" if not self._is_there(name, found, versions):
                     yield RunFailure(
                         "CommittedMeansOnce",
                         f"{name} got the reply that it is there already; the log has it at {found}",
@@ -183,6 +235,14 @@ class RunChecker:
             reply.kind in ("committed", "done", "nothing") for reply in replies
         ):
             yield RunFailure("SomebodyWins", "every operation was refused though nothing failed")
+
+    def _is_there(self, name: str, found: Sequence[int], versions: Sequence[LogVersion]) -> bool:
+        """Whether the log has what somebody was told it has: once, by whoever it was."""
+        statement = self._workload.statement(name)
+        application = getattr(statement, "application", "") or getattr(
+            getattr(statement, "statement", None), "application", ""
+        )
+        return len(found) == 1 or application in versions[-1].applications
 
     def _serial(self, run: Execution, versions: Sequence[LogVersion]) -> Iterator[RunFailure]:
         committed = [version.tag for version in versions if version.tag]
@@ -240,14 +300,38 @@ def _check_versions(versions: Sequence[LogVersion]) -> Iterator[RunFailure]:
                 f"version {version.number} has the row ids {sorted(every)} up to {version.mark}",
                 {"version": version.number, "ids": sorted(every), "mark": version.mark},
             )
-
-
-def _changed_metadata(versions: Sequence[LogVersion]) -> Iterator[RunFailure]:
-    first = versions[0]
-    for version in versions:
-        same = version.protocol == first.protocol and version.metadata == first.metadata
-        if not same:
-            yield RunFailure("TableStaysItself", f"version {version.number} has another metadata")
+        if version.again:
+            yield RunFailure(
+                "ApplicationsCommitOnce",
+                f"version {version.number} repeats what {', '.join(version.again)} wrote before",
+                {"version": version.number, "applications": list(version.again)},
+            )
+        if version.domains and DOMAINS not in version.protocol.get("writerFeatures", ()):
+            named = ", ".join(sorted(version.domains))
+            if not set(version.domains) <= {"delta.rowTracking"}:
+                yield RunFailure(
+                    "FeaturesCoverTheTable",
+                    f"version {version.number} has the domains {named} without their feature",
+                    {"version": version.number, "domains": named},
+                )
+    for before, after in pairwise(versions):
+        known = _type_changes(before.metadata)
+        for changed in _type_changes(after.metadata):
+            if changed not in known and changed != after.number:
+                yield RunFailure(
+                    "TypeChangesAreDated",
+                    f"version {after.number} says that it changed a type in version {changed}",
+                    {"version": after.number, "changed": changed},
+                )
+        if None not in (before.timestamp, after.timestamp) and (
+            after.timestamp <= before.timestamp  # type: ignore[operator]
+        ):
+            yield RunFailure(
+                "TimestampsIncrease",
+                f"version {after.number} is of {after.timestamp}, the one before of"
+                f" {before.timestamp}",
+                {"version": after.number, "expected": before.timestamp, "actual": after.timestamp},
+            )
 
 
 def _unreadable_versions(
@@ -255,6 +339,7 @@ def _unreadable_versions(
 ) -> Iterator[RunFailure]:
     """Every version from the floor on can be rebuilt, from checkpoints or not, as the log says."""
     try:
+        newest = max(version.written for version in versions)
         latest = load_snapshot(view)
         if latest.version != versions[-1].number:
             yield RunFailure(
@@ -275,6 +360,7 @@ def _unreadable_versions(
                     {"version": version.number, "expected": expected, "actual": found},
                 )
             checksum = read_checksum(view, version.number)
+            yield from _differences(snapshot, version, newest)
             wrong = [] if checksum is None else verify_checksum(snapshot, checksum)
             if wrong:
                 yield RunFailure("ChecksumsAreTrue", f"version {version.number}: {wrong[0]}")
@@ -300,3 +386,50 @@ def _inconsistent(
 
 def _sorted_rows(rows: Rows) -> list[Row]:
     return sorted(rows.elements())
+
+
+def _differences(snapshot: Snapshot, version: LogVersion, now: int) -> Iterator[RunFailure]:
+    """Where the shipped reader's table, perhaps from a checkpoint, is not the table of the log."""
+    stones = {stone.path for stone in removes_from(snapshot.tombstones())}
+    young = {path for path, at in version.removed.items() if at > now - _WEEK}
+    marks = {add.path: add.base_row_id for add in snapshot.adds() if add.base_row_id is not None}
+    for what, expected, actual in (
+        ("properties", version.metadata.get("configuration", {}), snapshot.metadata.configuration),
+        ("schema", version.metadata["schemaString"], snapshot.metadata.schema_string),
+        ("protocol", version.protocol["minWriterVersion"], snapshot.protocol.min_writer_version),
+        (
+            "features",
+            sorted(version.protocol.get("writerFeatures", ())),
+            sorted(snapshot.protocol.writer_features or ()),
+        ),
+        (
+            "applications",
+            version.applications,
+            {name: txn.version for name, txn in snapshot.set_transactions.items()},
+        ),
+        (
+            "domains",
+            version.domains,
+            {name: domain.configuration for name, domain in snapshot.domains.items()},
+        ),
+        ("partitions", version.partitions, {a.path: a.partition_values for a in snapshot.adds()}),
+        ("row ids", {path: ids.start for path, ids in version.ids.items()}, marks),
+        ("forgotten removals", set(), young - stones),
+    ):
+        if expected != actual:
+            yield RunFailure(
+                "ReplayEqualsLog",
+                f"version {version.number}, {what}: read {actual}, the log says {expected}",
+                {"version": version.number, "expected": expected, "actual": actual},
+            )
+
+
+def _type_changes(metadata: Mapping[str, Any]) -> list[int]:
+    """The versions that the schema says columns changed their types in."""
+    columns = msgspec.json.decode(metadata["schemaString"])["fields"]
+    return [
+        change["tableVersion"]
+        for column in columns
+        for change in column["metadata"].get("delta.typeChanges", ())
+        if "tableVersion" in change
+    ]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from twinlake.schema.predicates import Expr
     from twinlake.verify.code.row_engine import RowEngine, StatementResult
 
-__all__ = ["Append", "Delete", "Merge", "Optimize", "Statement", "Update"]
+__all__ = ["Append", "Delete", "DeletePart", "Merge", "Optimize", "Statement", "Update"]
 
 
 class Statement(Protocol):
@@ -123,6 +123,31 @@ class Delete(_RowChange):
 
     def apply(self, rows: Rows) -> Rows:
         """All but the rows that match."""
+        return Counter({row: count for row, count in rows.items() if not self.matches(row)})
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePart(_RowChange):
+    """DELETE of a whole partition: its files go without one being written."""
+
+    id: int = 0
+    name: str = "delete part"
+
+    def run(self, engine: RowEngine) -> StatementResult:
+        """Delete the rows that match, whatever their id."""
+        snapshot = engine.load()
+        adds, reads = _scan(snapshot, _where(snapshot, self.part))
+        found, contents = engine.matching(adds, self.matches, delete=True)
+        planned = plan_delete(found, rules=TableRules.of(snapshot.metadata), reads=reads)
+        outcome = engine.execute_plan(snapshot, planned, contents, self.changed)
+        return engine.commit(snapshot, Operation(name=OperationName.DELETE), outcome)
+
+    def matches(self, row: Row) -> bool:
+        """Whether a row is of the partition."""
+        return row[0] == self.part
+
+    def apply(self, rows: Rows) -> Rows:
+        """All but the rows of the partition."""
         return Counter({row: count for row, count in rows.items() if not self.matches(row)})
 
 

@@ -16,7 +16,7 @@ import msgspec
 from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.iceberg import ICEBERG_HOOKS
 from twinlake.log import dv_key, write_dv_file
-from twinlake.protocol import keys
+from twinlake.protocol import Protocol, features, keys
 from twinlake.runtime import RandomIds, Runtime
 from twinlake.storage import MemoryStore
 from twinlake.table.operations import new_metadata
@@ -54,6 +54,10 @@ class TableSetup:
     properties: tuple[tuple[str, str], ...] = ()
     twin: bool = False
     """Whether every commit is followed by the Iceberg metadata, as tables of both formats are."""
+    cached: bool = False
+    """Whether the writers have the snapshot cache of one process."""
+    features: tuple[str, ...] = ()
+    """Writer features that the table is made with."""
     serializable: bool = False
     """Whether the statements must have had their effects in the order of their commits."""
 
@@ -84,6 +88,10 @@ TABLE_SETUPS: Final[Mapping[str, TableSetup]] = {
         ),
         TableSetup(name="merge-on-read", properties=_VECTORS),
         TableSetup(name="checkpoints", properties=_CHECKPOINTS),
+        TableSetup(name="cached", cached=True),
+        TableSetup(name="domains", features=(features.DOMAIN_METADATA, features.APPEND_ONLY)),
+        TableSetup(name="stamped", properties=((keys.ENABLE_IN_COMMIT_TIMESTAMPS, "true"),)),
+        TableSetup(name="widened", properties=((keys.ENABLE_TYPE_WIDENING, "true"),)),
         TableSetup(name="row-ids", properties=((keys.ENABLE_ROW_TRACKING, "true"),)),
         TableSetup(name="compat-v2", properties=_COMPAT),
         TableSetup(name="compat-v3", properties=_COMPAT_3),
@@ -105,10 +113,11 @@ class Workload:
     """What happened to the table before, and how many days ago."""
     retained_from: int = 0
     """The first version whose data files must all stay."""
+    changes_table: bool = False
+    """Whether some statement changes the metadata or the protocol."""
+    drops_features: bool = False
     requires_commit: bool = True
     """Whether some actor must get its commit through where nothing fails."""
-    changes_metadata: bool = False
-    """Whether an actor changes the metadata of the table."""
     shared_tag: str = ""
     """What commits are found by in the log, where all actors are about one commit."""
 
@@ -144,6 +153,7 @@ class Workload:
             store=MemoryStore(),
             runtime=Runtime(clock=clock, ids=RandomIds(number)),
             hooks=self.layout.hooks,
+            cached=self.layout.cached,
         )
 
     def now(self, number: int) -> int:
@@ -176,6 +186,10 @@ def _created_table(
     options = CommitOptions(trusted_files=True)
     txn = Transaction.for_new_table(store, operation, runtime, layout.hooks, options=options)
     txn.update_metadata(metadata)
+    if layout.features:
+        txn.update_protocol(
+            Protocol(3, 7, reader_features=set(), writer_features=set(layout.features))
+        )
     txn.add(*_files(store, metadata, layout, runtime))
     txn.commit()
     for statement, days in before:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         (["--warehouse", "lake=/other"], "named twice"),
         (["--database", "postgresql://h/db"], "PostgreSQL"),
         (["--warehouse", "w=ftp://x/y"], "cannot be opened"),
+        (["--database", "/dev/null/server.db"], "cannot be used"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_it_listens(

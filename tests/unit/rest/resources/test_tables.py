@@ -261,3 +261,26 @@ def test_reports_of_clients_are_counted(server: RestCaller) -> None:
     text = server.send("GET", "/metrics").text
     assert 'twinlake_client_reports_total{kind="scan-report"' in text
     assert 'kind="other"' in text
+
+
+def test_registering_and_forgetting_with_a_key_happen_once(server: RestCaller) -> None:
+    made = server.table("n/t")
+    keys = [{"Idempotency-Key": str(uuid.uuid4())} for _ in range(4)]
+    gone = [server.send("POST", "n/tables/t/unregister", headers=keys[0]) for _ in range(2)]
+    assert [one.status_code for one in gone] == [200, 200]
+    assert gone[0].json() == gone[1].json() == made
+    body = {"name": "u", "metadata-location": made["metadata"]["location"]}
+    back = [server.send("POST", "n/register", body, keys[1]) for _ in range(2)]
+    assert [one.status_code for one in back] == [200, 200]
+    move = {
+        "source": {"namespace": ["n"], "name": "u"},
+        "destination": {"namespace": ["n"], "name": "v"},
+    }
+    for _ in range(2):
+        assert server.send("POST", "/v1/lake/tables/rename", move, keys[2]).status_code == 204
+    for _ in range(2):
+        assert server.send("DELETE", "n/tables/v", headers=keys[3]).status_code == 204
+    # The key is of the request, and the request has a query.
+    other = server.send("DELETE", "n/tables/v?purgeRequested=true", headers=keys[3])
+    assert other.status_code == 422
+    assert server.send("DELETE", "n/tables/v").status_code == 404

@@ -32,10 +32,13 @@ def write_parquet_rows(
         pa.field(name, kind, metadata={_FIELD_ID: str(number).encode()})
         for (name, number), kind in zip(columns, types, strict=True)
     )
-    arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types)]
+    arrays = [
+        pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)
+    ]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(arrays, schema=schema), sink)
-    return sink.getvalue().to_pybytes()
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
 
 
 @lru_cache(maxsize=256)

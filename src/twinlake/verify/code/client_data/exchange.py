@@ -34,7 +34,8 @@ class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     base: int
     """The Delta version of the metadata that it was built on."""
-    snapshot_id: int
+    snapshot_id: int | None
+    """Of the snapshot that it adds, if it adds one."""
     requires: int | None
     """The snapshot that ``main`` has to be at."""
 
