@@ -153,7 +153,9 @@ class _DuckDb:
         from tests.support.rest_clients.clients import CatalogAddress, duckdb_on_catalog
 
         address = CatalogAddress(url=url, warehouse=writer.warehouse)
-        self.connection: Any = duckdb_on_catalog(address)
+        connection = duckdb_on_catalog(address)
+        assert not isinstance(connection, str), connection
+        self.connection: Any = connection
         for statement in writer.options.get("duckdb", ()):
             self.connection.execute(statement)
         self.table = f"lake.{writer.table}"
