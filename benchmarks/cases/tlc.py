@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from operator import attrgetter
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.harness import ROOT, CaseResult, Plan, Row, Side, alternate, figure
+from benchmarks.harness import ROOT, CaseResult, Plan, Row, Side, alternate, figure, java
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from benchmarks.harness import Sample, Samples
 
@@ -102,12 +100,6 @@ def what_is_missing(jar: Path) -> str | None:
     if not jar.exists():
         return "TLC is not there; fetch it once with: make tlc"
     return None if java() is not None else "there is no Java; install one or set JAVA_HOME"
-
-
-def java() -> str | None:
-    """The Java VM to use."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
 
 
 def _ours(parameters: Mapping[str, Any]) -> Side:

@@ -17,6 +17,7 @@ _OURS = (
     "twinlake.schema.predicates.parser",
     "pyarrow.parquet",
     "pyarrow.acero",
+    "pyroaring",
 )
 _PEER = ("deltalake", "deltalake.writer", "pyarrow.dataset", "pyarrow.parquet")
 
@@ -27,6 +28,7 @@ class _Read:
         self.where: str | None = spec.get("where")
         self.deleted: float = spec.get("deleted", 0.0)
         self.sums: bool = spec.get("sums", True)
+        self.times: int = spec.get("times", 1)
 
     def check(self, result: Any) -> Outcome:
         """Both sides have the same rows."""
@@ -55,7 +57,9 @@ class ReadOurs(_Read):
         self.table.files()
 
     def run(self) -> Any:
-        return self.table.to_arrow(where=self.where)
+        for _ in range(self.times):
+            found = self.table.to_arrow(where=self.where)
+        return found
 
 
 class ReadPeer(_Read):

@@ -70,6 +70,12 @@ class Code(StrEnum):
     INVALID_ARGUMENT = "TWIN-INVALID-ARGUMENT"  #: An argument has a value that cannot be used.
     TABLE_NOT_FOUND = "TWIN-TABLE-NOT-FOUND"  #: There is no Delta table at the given place.
     TABLE_EXISTS = "TWIN-TABLE-EXISTS"  #: A table is already there.
+    WAREHOUSE_NOT_FOUND = "TWIN-WAREHOUSE-NOT-FOUND"  #: The server has no warehouse of that name.
+    NAMESPACE_NOT_FOUND = "TWIN-NAMESPACE-NOT-FOUND"  #: There is no namespace of that name.
+    NAMESPACE_EXISTS = "TWIN-NAMESPACE-EXISTS"  #: A namespace of that name is already there.
+    NAMESPACE_NOT_EMPTY = "TWIN-NAMESPACE-NOT-EMPTY"  #: The namespace has tables or namespaces.
+    ROUTE_NOT_FOUND = "TWIN-ROUTE-NOT-FOUND"  #: The server has no such route.
+    SERVER_BUSY = "TWIN-SERVER-BUSY"  #: The server is at a limit; try again later.
     VERSION_NOT_FOUND = (
         "TWIN-VERSION-NOT-FOUND"  #: The asked version or timestamp is not available.
     )
@@ -80,6 +86,7 @@ class Code(StrEnum):
     COLUMN_NOT_FOUND = "TWIN-COLUMN-NOT-FOUND"  #: A named column does not exist.
     PREDICATE_INVALID = "TWIN-PREDICATE-INVALID"  #: A predicate could not be understood.
     PROPERTY_INVALID = "TWIN-PROPERTY-INVALID"  #: A table property has a wrong key or value.
+    PROPERTY_TWICE = "TWIN-PROPERTY-TWICE"  #: A request sets and removes the same property.
     PROTOCOL_INVALID = "TWIN-PROTOCOL-INVALID"  #: A protocol breaks a structural rule.
     PROTOCOL_VERSION = "TWIN-PROTOCOL-VERSION"  #: The protocol versions are not supported.
     FEATURE_READ = "TWIN-FEATURE-READ"  #: Features needed for reading are not supported.

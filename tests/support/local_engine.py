@@ -1,6 +1,7 @@
 """A data engine without Spark: rewrites small tables in this process with pyarrow.
 
-It does what the ports ask for, for flat and nested structs; row ids it refuses.
+Rows are read as the package reads them; what is written here is a plain file, and row ids are
+refused.
 """
 
 from __future__ import annotations
@@ -10,11 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
 from tests.support.data_files import write_file
-from twinlake.actions import AddFile
-from twinlake.log.deletion_vectors import read_dv
+from twinlake.files import DataFileReader
 from twinlake.runtime import (
     ContentReader,
     Executor,
@@ -23,19 +21,12 @@ from twinlake.runtime import (
     Rewriter,
     RewriteRequest,
 )
-from twinlake.schema import (
-    Array,
-    Map,
-    Struct,
-    parse_partition_value,
-    physical_name,
-    physical_schema,
-)
-from twinlake.storage import LocalStore, resolve
+from twinlake.storage import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from twinlake.actions import AddFile
     from twinlake.log import Snapshot
 
 __all__ = ["LocalEngine", "rows_of"]
@@ -50,43 +41,8 @@ def rows_of(snapshot: Snapshot) -> list[Row]:
 
 
 def _rows_in(snapshot: Snapshot, add: AddFile) -> list[Row]:
-    metadata = snapshot.metadata
-    store, key = resolve(snapshot.store, add.path)
-    assert isinstance(store, LocalStore)
-    hidden = read_dv(snapshot.store, add.deletion_vector) if add.deletion_vector else ()
-    # The file's own schema: pyarrow would take `name=value` folders for columns.
-    found = pq.ParquetFile(store.local_path(key)).read().to_pylist()
-    partition = {
-        f.name: parse_partition_value(add.partition_values.get(physical_name(f)), f.type)
-        for f in metadata.schema
-        if f.name in metadata.partition_columns
-    }
-    physical = physical_schema(metadata.schema, metadata.column_mapping_mode)
-    return [
-        {**_logical(row, metadata.schema, physical), **partition}
-        for position, row in enumerate(found)
-        if position not in hidden
-    ]
-
-
-def _logical(value: Any, logical: Any, physical: Any) -> Any:
-    if value is None:
-        return None
-    match logical:
-        case Struct():
-            return {
-                f.name: _logical(value.get(p.name), f.type, p.type)
-                for f, p in zip(logical, physical, strict=True)
-            }
-        case Array():
-            return [_logical(item, logical.element, physical.element) for item in value]
-        case Map():
-            return [
-                (_logical(k, logical.key, physical.key), _logical(v, logical.value, physical.value))
-                for k, v in value
-            ]
-        case _:
-            return value
+    reader = DataFileReader(store=snapshot.store, metadata=snapshot.metadata, pads_chars=False)
+    return [row for batch in reader.batches(add) for row in batch.to_pylist()]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 __all__ = ["is_full_scale", "scale"]
+
+Count = TypeVar("Count", int, float)
 
 
 def is_full_scale() -> bool:
@@ -12,6 +15,6 @@ def is_full_scale() -> bool:
     return os.environ.get("TWINLAKE_SCALE", "small") == "full"
 
 
-def scale(small: int, full: int) -> int:
-    """Pick the number of rounds for this run."""
+def scale(small: Count, full: Count) -> Count:
+    """Pick the number of rounds, or seconds, for this run."""
     return full if is_full_scale() else small

@@ -38,6 +38,10 @@ BARS = {
     "iceberg-commits": [1.5, 1.2, 1.2, *[1.2] * (find_binary() is not None)],
     "iceberg-memory": [],
     "iceberg-peer": [],
+    "rest-load": [1 / 3] * 3,
+    "rest-snapshots": [],
+    "rest-append": [1.0, 1.5],
+    "rest-large": [1.5, 1.5],
     "verify-seed": [],
     "verify-large": [],
     "verify-tlc": [0.2],
@@ -49,7 +53,16 @@ def test_every_case_has_its_bars() -> None:
 
 
 # The others are these in another size and with another action, or need a tool of their own.
-OTHERS = ("large", "properties", "iceberg-memory", "verify-tlc")
+OTHERS = (
+    "large",
+    "properties",
+    "iceberg-memory",
+    "rest-load",
+    "rest-snapshots",
+    "rest-append",
+    "rest-large",
+    "verify-tlc",
+)
 
 
 @pytest.mark.process

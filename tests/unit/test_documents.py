@@ -45,6 +45,11 @@ NOT_RUN = {
         "it needs an object store",
     ],
     "docs/how-to/run-the-benchmarks.md": ["it takes 40 minutes", "it takes minutes"],
+    "docs/how-to/serve-iceberg-clients.md": [
+        "it installs packages, and serves until it is stopped",
+        "it needs the server",
+        "it needs the database of a server",
+    ],
     "docs/how-to/verify-a-twin.md": ["it downloads a jar"],
     "docs/how-to/verify-commits.md": ["it takes minutes", "it takes minutes"],
     "docs/how-to/write-a-model.md": ["it is a test already", "the file is the reader's"],

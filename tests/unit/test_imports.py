@@ -12,7 +12,7 @@ import pytest
 LATE = frozenset(
     {
         *("pyspark", "py4j"),
-        *("starlette", "fastapi", "flask", "uvicorn", "jinja2"),
+        *("starlette", "fastapi", "flask", "uvicorn", "granian", "jinja2"),
         *("pyarrow", "sqlglot", "obstore", "click", "rich"),
     }
 )

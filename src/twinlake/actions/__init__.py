@@ -12,7 +12,9 @@ from twinlake.actions.codec import (
     encode_lines,
 )
 from twinlake.actions.domains import (
+    annotations_action,
     clustering_action,
+    find_annotations,
     find_clustering,
     find_row_tracking,
     row_tracking_action,
@@ -51,6 +53,7 @@ __all__ = [
     "SidecarFile",
     "UnknownAction",
     "action_name",
+    "annotations_action",
     "check_readable",
     "clustering_action",
     "decode_action",
@@ -58,6 +61,7 @@ __all__ = [
     "decode_whole_commit",
     "encode_action",
     "encode_lines",
+    "find_annotations",
     "find_clustering",
     "find_row_tracking",
     "row_tracking_action",

@@ -5,12 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake.actions.state import DomainMetadata
-from twinlake.protocol import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Clustering, RowTracking
+from twinlake.protocol import (
+    CLUSTERING_DOMAIN,
+    ICEBERG_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    Clustering,
+    IcebergAnnotations,
+    RowTracking,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["clustering_action", "find_clustering", "find_row_tracking", "row_tracking_action"]
+__all__ = [
+    "annotations_action",
+    "clustering_action",
+    "find_annotations",
+    "find_clustering",
+    "find_row_tracking",
+    "row_tracking_action",
+]
 
 
 def find_clustering(domains: Iterable[DomainMetadata]) -> Clustering | None:
@@ -35,6 +49,21 @@ def find_row_tracking(domains: Iterable[DomainMetadata]) -> RowTracking | None:
     if domain is None:
         return None
     return RowTracking() if domain.removed else RowTracking.parse(domain.configuration)
+
+
+def find_annotations(domains: Iterable[DomainMetadata]) -> IcebergAnnotations | None:
+    """What the domains say of Iceberg snapshots; None if none of them does."""
+    domain = _find(domains, ICEBERG_DOMAIN)
+    if domain is None:
+        return None
+    if domain.removed:
+        return IcebergAnnotations()
+    return IcebergAnnotations.parse(domain.configuration)
+
+
+def annotations_action(annotations: IcebergAnnotations) -> DomainMetadata:
+    """The action that states tags and statistics of Iceberg snapshots."""
+    return DomainMetadata(domain=ICEBERG_DOMAIN, configuration=annotations.render(), removed=False)
 
 
 def clustering_action(clustering: Clustering) -> DomainMetadata:

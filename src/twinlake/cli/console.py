@@ -19,7 +19,7 @@ from rich.text import Text
 
 from twinlake.cli.error_text import error_lines
 from twinlake.cli.output import is_utf8
-from twinlake.cli.view import Bars, Fields, Grid, Heading, Lines, Paragraph
+from twinlake.cli.view import Bars, Fields, Grid, Heading, Lines, Paragraph, Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +31,9 @@ __all__ = ["ConsoleOutput"]
 
 _WIDTH: Final = 100
 """No text is wrapped wider than this: longer lines are hard to read on any screen."""
+
+_LEVELS: Final = "·▁▂▃▄▅▆▇█"
+_ASCII_LEVELS: Final = "_.:-=+*%#"
 
 _BAR: Final = 30
 """The cells of the longest bar."""
@@ -175,6 +178,18 @@ class ConsoleOutput:
             # A small number is not nothing.
             bar = sign * max(round(number / longest * _BAR), 1) if number else ""
             self._line(f"{_pad(label, width, right=True)}  {_pad(bar, _BAR)}  {_clean(text)}")
+
+    @_render.register
+    def _ranges(self, block: Ranges) -> None:
+        if block.title:
+            self._line(block.title, "bold")
+        width = max((cell_len(_clean(label)) for label, _, _ in block.rows), default=0)
+        signs = _LEVELS if is_utf8(sys.stdout) else _ASCII_LEVELS
+        for label, numbers, text in block.rows:
+            # Neither is a small number nothing, nor nearly all of them all.
+            levels = [-(-number * (len(signs) - 1) // block.whole) for number in numbers]
+            strip = "".join(signs[level] for level in levels)
+            self._line(f"{_pad(_clean(label), width, right=True)}  {strip}  {_clean(text)}")
 
 
 def _clean(text: str) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from twinlake.cli.json_output import JsonOutput
@@ -32,6 +33,8 @@ _STAGES: Final = {
     "check": ("checking footers", "files"),
     "rewrite": ("rewriting", "groups of files"),
     "vacuum": ("deleting", "files"),
+    "sync": ("converting", "commits"),
+    "import": ("writing versions", "snapshots"),
 }
 
 
@@ -59,6 +62,7 @@ class _TerminalDisplay(ProgressDisplay):
     def __init__(self, lines: Progress) -> None:
         self._lines = lines
         self._tasks: dict[str, TaskID] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
         self._size: int | None = None
         self._lock = threading.Lock()
 
@@ -83,8 +87,18 @@ class _TerminalDisplay(ProgressDisplay):
         label, unit = _STAGES.get(stage, (stage, ""))
         self._lines.update(self._task(label, unit), completed=done, total=total)
 
-    def _counter(self, label: str) -> Callable[[], None]:
-        return lambda: self._lines.advance(self._task(label, "files"))
+    def _counter(self, label: str) -> Callable[[int, int], None]:
+        def count(done: int, more: int) -> None:
+            task = self._task(label, "files")
+            with self._lock:
+                before, known = self._counts.get(label, (0, 0))
+                all_done, known = before + done, known + more
+                self._counts[label] = all_done, known
+            # What came without a length was in no total.
+            total = max(known, all_done) if known else None
+            self._lines.update(task, completed=all_done, total=total)
+
+        return count
 
     def _task(self, label: str, unit: str) -> TaskID:
         with self._lock:
@@ -96,14 +110,16 @@ class _TerminalDisplay(ProgressDisplay):
 
 
 class _CountingExecutor(InProcess):
-    """Runs everything here, and tells of each item."""
+    """Runs everything here, and tells of items that are to come and of each that is done."""
 
-    def __init__(self, count: Callable[[], None]) -> None:
+    def __init__(self, count: Callable[[int, int], None]) -> None:
         self._count = count
 
     def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        if isinstance(items, Sized):
+            self._count(0, len(items))
         for result in super().map(fn, items):
-            self._count()
+            self._count(1, 0)
             yield result
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from twinlake.errors import Code, UnsupportedFeature, UserError
 from twinlake.log import load_snapshot, version_at
 from twinlake.storage import open_store
-from twinlake.table import Catalog, Table, default_catalog_path
+from twinlake.table import Table, default_catalog_path, open_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
+    from twinlake.table import Names
 
 __all__ = ["TableReference"]
 
@@ -39,7 +40,7 @@ class TableReference:
         """
         if _is_path(self.path):
             return self.path
-        names = Catalog(default_catalog_path(os.environ))
+        names = open_names(default_catalog_path(os.environ))
         if "." not in self.path and not _is_registered(names, self.path):
             return self.path
         try:
@@ -98,7 +99,7 @@ def _is_path(text: str) -> bool:
     return "/" in text or os.sep in text or ":" in text or not text.strip(".") or _exists(text)
 
 
-def _is_registered(names: Catalog, word: str) -> bool:
+def _is_registered(names: Names, word: str) -> bool:
     try:
         names.parse(word)
     except UserError:

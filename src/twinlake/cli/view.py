@@ -20,6 +20,7 @@ __all__ = [
     "Heading",
     "Lines",
     "Paragraph",
+    "Ranges",
     "View",
     "ViewColumn",
     "cell",
@@ -103,7 +104,16 @@ class Bars:
     title: str = ""
 
 
-Block = Heading | Paragraph | Fields | Grid | Lines | Bars
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Labels with a strip each: a sign for every number, as high as its share of the whole."""
+
+    rows: tuple[tuple[str, Sequence[int], str], ...]
+    whole: int
+    title: str = ""
+
+
+Block = Heading | Paragraph | Fields | Grid | Lines | Bars | Ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

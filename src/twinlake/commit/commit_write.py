@@ -75,6 +75,9 @@ def write_commit(
         except StorageError as error:
             # A store that raises here says that this call had no effect.
             refusal, reason = error, error.why or error.what
+        except Exception as error:
+            # An error that the store does not know says nothing of what happened.
+            reason = repr(error)
         else:
             if isinstance(outcome, Committed):
                 return CommitWritten(attempts=attempt)
@@ -88,6 +91,8 @@ def write_commit(
         except StorageError as error:
             if error.code is not Code.STORAGE_NOT_FOUND:
                 reason = f"{reason}; reading back failed: {error.why or error.what}"
+        except Exception as error:
+            reason = f"{reason}; reading back failed: {error!r}"
         else:
             return _settled(store, key, body, found, attempt, commit_id)
         if refusal is not None and every_call_refused:
@@ -103,7 +108,7 @@ def _settled(
             try:
                 # What can be read need not be on disk: the lost reply may have been about that.
                 store.sync(key)
-            except StorageError as error:
+            except Exception as error:
                 raise _not_safe(store, key, body, commit_id, error) from error
         return CommitWritten(attempts=attempt, read_back=True)
     # The id makes a rival's body differ before it ends, so a mere beginning is our own, torn.
@@ -123,13 +128,14 @@ def _name(body: bytes, commit_id: str) -> str:
 
 
 def _not_safe(
-    store: Store, key: str, body: bytes, commit_id: str, error: StorageError
+    store: Store, key: str, body: bytes, commit_id: str, error: Exception
 ) -> CommitUnknown:
     name = _name(body, commit_id)
+    reason = (error.why or error.what) if isinstance(error, StorageError) else repr(error)
     return CommitUnknown(
         Code.COMMIT_UNKNOWN,
         f"The commit {name} is at {key!r} in {store.url}, but it may not survive a power cut.",
-        why=f"the store could not bring it to safety: {error.why or error.what}",
+        why=f"the store could not bring it to safety: {reason}",
         fix=f"Repair the store, then look for {name} in {key!r}; run the operation again only if "
         "the key is missing or holds another commit",
         fields={"key": key, "store": store.url, "commit_id": name},

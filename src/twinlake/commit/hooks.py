@@ -7,6 +7,7 @@ failed: its error is logged, reported as a warning, and that is all. A simulated
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -79,22 +80,35 @@ def run_hooks(hooks: Iterable[PostCommitHook], context: HookContext) -> tuple[Ho
         try:
             hook.run(context)
         except Exception as error:
-            text = error.what if isinstance(error, TwinlakeError) else f"{error!r}"
+            text = error.what if isinstance(error, TwinlakeError) else _shown(error)
             warnings.append(HookWarning(hook=hook.name, version=context.version, error=text))
-            _LOGGER.warning(
-                "post-commit hook %s failed after version %d: %s",
-                hook.name,
-                context.version,
-                f"{text} {error.why}".rstrip() if isinstance(error, TwinlakeError) else text,
-                # A full disk is no bug: where our error says all, a trace hides it.
-                exc_info=None if isinstance(error, TwinlakeError) else error,
-                extra={
-                    "twinlake_hook": hook.name,
-                    "twinlake_version": context.version,
-                    "twinlake_table": context.snapshot.store.url,
-                },
-            )
+            # Handlers of the caller's logging may raise as well.
+            with contextlib.suppress(Exception):
+                _log(hook, context, error, text)
     return tuple(warnings)
+
+
+def _shown(error: Exception) -> str:
+    try:
+        return f"{error!r}"
+    except Exception:
+        return type(error).__name__
+
+
+def _log(hook: PostCommitHook, context: HookContext, error: Exception, text: str) -> None:
+    _LOGGER.warning(
+        "post-commit hook %s failed after version %d: %s",
+        hook.name,
+        context.version,
+        f"{text} {error.why}".rstrip() if isinstance(error, TwinlakeError) else text,
+        # A full disk is no bug: where our error says all, a trace hides it.
+        exc_info=None if isinstance(error, TwinlakeError) else error,
+        extra={
+            "twinlake_hook": hook.name,
+            "twinlake_version": context.version,
+            "twinlake_table": context.snapshot.store.url,
+        },
+    )
 
 
 def _is_checkpoint_due(context: HookContext) -> bool:

@@ -240,6 +240,9 @@ class Transaction:
             run_checks(draft, self._options.checks)
             body = self._assemble(change, txn_id)
             data = encode_lines(body.actions)
+            # Made before the write: what fails after it would make a commit look failed.
+            result = self._result(current, body, attempts, notes)
+            context = self._context(current, result)
             outcome = self._ruled_out(current) or write_commit(
                 self._store,
                 commit_key(body.version),
@@ -249,7 +252,7 @@ class Transaction:
                 commit_id=txn_id,
             )
             if not isinstance(outcome, Lost):
-                return self._finish(current, body, attempts, notes)
+                return replace(result, warnings=run_hooks(self._hooks, context))
             if current is None:
                 raise self._table_exists()
             if attempts >= self._options.max_attempts:
@@ -365,24 +368,29 @@ class Transaction:
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(losses - 1, 16))
         self._runtime.clock.sleep(longest * self._runtime.ids.uniform())
 
-    def _finish(
+    def _result(
         self, previous: Snapshot | None, body: Body, attempts: int, notes: list[str]
     ) -> CommitResult:
+        """What the commit comes to, should the body be written."""
         snapshot = (
             first_snapshot(self._store, body.actions)
             if previous is None
             else previous.advance(body.version, body.actions)
         )
-        context = HookContext(
-            snapshot=snapshot, previous=previous, actions=body.actions, runtime=self._runtime
-        )
         return CommitResult(
             version=body.version,
             snapshot=snapshot,
             attempts=attempts,
-            warnings=run_hooks(self._hooks, context),
             actions=body.actions,
             rebased=tuple(notes),
+        )
+
+    def _context(self, previous: Snapshot | None, result: CommitResult) -> HookContext:
+        return HookContext(
+            snapshot=result.snapshot,
+            previous=previous,
+            actions=result.actions,
+            runtime=self._runtime,
         )
 
     def _table_exists(self) -> UserError:

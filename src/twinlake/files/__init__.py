@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         row_tracking_columns,
     )
     from twinlake.files.file_target import FileTarget, clustering_columns
-    from twinlake.files.read_ahead import map_ahead, read_ahead
+    from twinlake.files.read_ahead import map_ahead, read_ahead, stream_ahead
     from twinlake.files.rewrite import (
         BinResult,
         RewriteBin,
@@ -63,6 +63,7 @@ __all__ = [
     "read_ahead",
     "row_id_fields",
     "row_tracking_columns",
+    "stream_ahead",
 ]
 
 if not TYPE_CHECKING:  # all of them need pyarrow
@@ -94,7 +95,7 @@ if not TYPE_CHECKING:  # all of them need pyarrow
                 "RewriteTask",
                 "loses_char",
             ),
-            "twinlake.files.read_ahead": ("map_ahead", "read_ahead"),
+            "twinlake.files.read_ahead": ("map_ahead", "read_ahead", "stream_ahead"),
             "twinlake.files.unreadable": ("NeedsSpark",),
         },
     )

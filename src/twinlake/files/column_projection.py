@@ -7,14 +7,15 @@ that the column had when it was added. Types that were widened since the file wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twinlake.files.file_calendar import FileCalendar
 from twinlake.files.julian_calendar import rebased
 from twinlake.files.unreadable import NeedsSpark
 from twinlake.schema import (
@@ -30,15 +31,12 @@ from twinlake.schema import (
     to_arrow,
 )
 
-if TYPE_CHECKING:
-    from twinlake.files.file_calendar import FileCalendar
-
-__all__ = ["ColumnProjection", "FileColumn"]
+__all__ = ["ColumnProjection", "FileColumn", "Shape", "narrowed"]
 
 Shape = Callable[[pa.Array], pa.Array]
 
 _TYPED_VALUE: Final = "typed_value"
-_SHREDDED: Final = "a variant is stored in shredded form"
+_SHREDDED: Final = "a variant is shredded, and only Spark puts the parts of its value together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,8 @@ class FileColumn:
     kind: pa.DataType
     absent: Any = None
     """The value where the file has no such column."""
+    read: tuple[str, ...] = ()
+    """What to ask of the file: the column, or those of its fields that are wanted."""
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         """The values of a batch of the file."""
@@ -60,6 +60,8 @@ class FileColumn:
                 return pa.nulls(batch.num_rows, self.kind)
             return pa.repeat(pa.scalar(self.absent, self.kind), batch.num_rows)
         found = batch.column(self.name)
+        if pa.types.is_dictionary(found.type):
+            found = found.dictionary_decode()
         return found if self.shape is None else self.shape(found)
 
 
@@ -86,7 +88,8 @@ class ColumnProjection:
     def columns(self, file: pa.Schema, calendar: FileCalendar) -> list[FileColumn]:
         """How each column is made from a file with that schema."""
         by_id = self.mode is ColumnMappingMode.ID and all(_id_of(f) is not None for f in file)
-        walk = _Walk(by_id, calendar)
+        # A dot in a name would make it look like a field of a struct.
+        walk = _Walk(by_id, calendar, prunes=not any("." in name for name in _names(file)))
         return [
             self._column(walk, list(file), field, stored, shown)
             for field, stored, shown in zip(self.fields, self._stored, self.schema, strict=True)
@@ -105,8 +108,12 @@ class ColumnProjection:
             return FileColumn(None, None, shown.type, _existence_default(field))
         pads = char_lengths(field) if self.pads_chars and char_type(field) else {}
         found = file[position]
-        shape = walk.shape(found.type, stored.type, shown.type, (), pads)
-        return FileColumn(found.name, shape, shown.type)
+        is_encoded = pa.types.is_dictionary(found.type)
+        found_type = found.type.value_type if is_encoded else found.type
+        kind, below = walk.needed(found_type, stored.type)
+        shape = walk.shape(kind, stored.type, shown.type, (), pads)
+        read = tuple(".".join((found.name, *path)) for path in below)
+        return FileColumn(found.name, shape, shown.type, read=read)
 
 
 def _existence_default(field: StructField) -> Any:
@@ -136,6 +143,14 @@ def _position(fields: Sequence[pa.Field], wanted: pa.Field, *, by_id: bool) -> i
     return found[0] if found else None
 
 
+def _names(fields: Iterable[pa.Field]) -> Iterator[str]:
+    """The names of fields and of all that is in structs below them."""
+    for field in fields:
+        yield field.name
+        if pa.types.is_struct(field.type):
+            yield from _names(field.type)
+
+
 def _id_of(field: pa.Field) -> int | None:
     value = (field.metadata or {}).get(PARQUET_FIELD_ID)
     return None if value is None else int(value)
@@ -150,6 +165,34 @@ class _Walk:
 
     by_id: bool
     calendar: FileCalendar
+    prunes: bool = False
+    """Whether fields of structs that are not wanted may be left in the file."""
+
+    def needed(
+        self, found: pa.DataType, stored: pa.DataType
+    ) -> tuple[pa.DataType, list[ColumnPath]]:
+        """The part of a type of the file that is wanted, and the paths to it."""
+        is_struct = pa.types.is_struct(found) and pa.types.is_struct(stored)
+        if not (self.prunes and is_struct) or _is_variant(stored):
+            return found, [()]
+        members = list(found)
+        wanted = {
+            place: inner.type
+            for inner in stored
+            if (place := _position(members, inner, by_id=self.by_id)) is not None
+        }
+        if not wanted:
+            # Something has to be read, or nobody knows where the struct is null.
+            wanted = {0: members[0].type}
+        kept, paths, whole = [], list[ColumnPath](), len(wanted) == len(members)
+        for place, member in enumerate(members):
+            if place not in wanted:
+                continue
+            kind, below = self.needed(member.type, wanted[place])
+            kept.append(member.with_type(kind))
+            paths += [(member.name, *path) for path in below]
+            whole = whole and below == [()]
+        return (found, [()]) if whole else (pa.struct(kept), paths)
 
     def shape(
         self,
@@ -257,6 +300,11 @@ class _Walk:
             return self.calendar.moved(micros) if moves else micros
 
         return change
+
+
+def narrowed(read: pa.DataType, shown: pa.DataType) -> Shape | None:
+    """What takes from values the fields that are not wanted after all; None if there are none."""
+    return None if read == shown else _Walk(False, FileCalendar()).shape(read, shown, shown, (), {})
 
 
 def _applied(shape: Shape | None, array: pa.Array) -> pa.Array:

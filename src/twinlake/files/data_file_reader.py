@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinlake.files.column_projection import ColumnProjection, FileColumn
+from twinlake.files.column_projection import ColumnProjection, FileColumn, narrowed
 from twinlake.files.file_calendar import FileCalendar
-from twinlake.files.parquet_input import open_parquet
+from twinlake.files.file_part import FilePart, without_columns
+from twinlake.files.parquet_input import ParquetInput
 from twinlake.files.row_group_filter import matching_row_groups
-from twinlake.files.unreadable import NeedsSpark, damaged_file, refusal
+from twinlake.files.row_ids import RowIds
+from twinlake.files.unreadable import NeedsSpark, refusal
 from twinlake.log import read_dv
 from twinlake.protocol import partition_zone
 from twinlake.schema import (
@@ -29,17 +31,19 @@ from twinlake.schema import (
     char_length,
     partition_array,
     physical_name,
+    select_fields,
     to_arrow,
 )
 from twinlake.schema.predicates import evaluate_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow.parquet as pq
     from pyroaring import AbstractBitMap64 as Positions
 
     from twinlake.actions import AddFile
+    from twinlake.files.column_projection import Shape
     from twinlake.protocol import Metadata
     from twinlake.schema import ColumnPath
     from twinlake.schema.predicates import Expr
@@ -51,7 +55,6 @@ ROW_INDEX: Final = "__twinlake_row"
 ROW_ID: Final = "__twinlake_row_id"
 ROW_COMMIT_VERSION: Final = "__twinlake_row_version"
 
-BATCH_ROWS: Final = 1 << 17
 _VARIANT: Final = {"ARROW:extension:name": VARIANT_EXTENSION, "ARROW:extension:metadata": ""}
 
 
@@ -61,8 +64,8 @@ class DataFileReader:
 
     store: Store
     metadata: Metadata
-    names: tuple[str, ...] | None = None
-    """The columns wanted, in their order; None for all of the table."""
+    columns: tuple[ColumnPath, ...] | None = None
+    """The columns wanted, or fields of them, in their order; None for all of the table."""
     where: Expr | None = None
     """Only rows for which it is true; nothing in it may be opaque."""
     row_ids: tuple[str, str] | None = None
@@ -74,20 +77,33 @@ class DataFileReader:
     """Columns that only files have, named as there; wanted behind those of the table."""
 
     @cached_property
-    def _fields(self) -> tuple[StructField, ...]:
-        """The columns wanted, and then those that only the predicate looks at."""
-        schema = self.metadata.schema
-        by_name = {one.name: one for one in schema}
-        wanted = [by_name[name] for name in self.names] if self.names is not None else list(schema)
-        wanted += self.extra
-        named = {one.name for one in wanted}
-        needed = {path[0] for path in self.where.columns()} if self.where is not None else set()
-        return (*wanted, *(by_name[name] for name in sorted(needed - named)))
+    def _paths(self) -> tuple[ColumnPath, ...]:
+        if self.columns is not None:
+            return self.columns
+        return tuple((one.name,) for one in self.metadata.schema)
 
     @cached_property
-    def _width(self) -> int:
-        own = len(self.metadata.schema) if self.names is None else len(self.names)
-        return own + len(self.extra)
+    def _shown(self) -> tuple[StructField, ...]:
+        return (*select_fields(self.metadata.schema, self._paths), *self.extra)
+
+    @cached_property
+    def _fields(self) -> tuple[StructField, ...]:
+        """The columns wanted, then those that only the predicate looks at, as they are read."""
+        needed = [] if self.where is None else sorted(self.where.columns())
+        read = select_fields(self.metadata.schema, (*self._paths, *needed))
+        own = len(self._shown) - len(self.extra)
+        return (*read[:own], *self.extra, *read[own:])
+
+    @cached_property
+    def shapes(self) -> tuple[Shape | None, ...]:
+        """What takes from the columns again what only the predicate looks at."""
+        kinds = zip(to_arrow(Struct(self._fields)), to_arrow(Struct(self._shown)), strict=False)
+        return tuple(narrowed(read.type, shown.type) for read, shown in kinds)
+
+    @cached_property
+    def read_names(self) -> tuple[str, ...]:
+        """The names of the columns that are read, those wanted first."""
+        return tuple(one.name for one in self._fields)
 
     @cached_property
     def _partitions(self) -> frozenset[str]:
@@ -101,10 +117,9 @@ class DataFileReader:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the batches."""
-        shown = self._fields[: self._width]
+        shown = zip(self._shown, to_arrow(Struct(self._shown)), strict=True)
         fields = [
-            field.with_metadata(_VARIANT) if one.type == VARIANT else field
-            for one, field in zip(shown, to_arrow(Struct(shown)), strict=True)
+            field.with_metadata(_VARIANT) if one.type == VARIANT else field for one, field in shown
         ]
         if self.row_ids is not None:
             fields += [pa.field(name, pa.int64()) for name in (ROW_ID, ROW_COMMIT_VERSION)]
@@ -114,30 +129,29 @@ class DataFileReader:
 
     def batches(self, add: AddFile) -> Iterator[pa.RecordBatch]:
         """The rows that no deletion vector hides, in the order of the file."""
-        file = open_parquet(self.store, add)
+        for part in self.parts(add):
+            yield from part.batches()
+
+    def parts(self, add: AddFile) -> list[FilePart]:
+        """The row groups that may hold such rows; each can be read without the others."""
+        file = ParquetInput.of(self.store, add)
         columns = self._columns(file, add)
-        groups = self._groups(file, columns)
-        hidden = self._hidden(add)
-        ids = _RowIds.of(file, add, self.row_ids)
-        names = {c.name for c in columns if isinstance(c, FileColumn) and c.name is not None}
-        wanted = list(dict.fromkeys((*sorted(names), *ids.names)))
-        for start, batch in _read(file, groups, wanted, add):
-            arrays = [
-                column.values(batch)
-                if isinstance(column, FileColumn)
-                else pa.repeat(column, batch.num_rows)
-                for column in columns
-            ]
-            kept = self._kept(arrays, hidden, start, batch.num_rows)
-            arrays = arrays[: self._width] + ids.arrays(batch, start)
-            if self.positions:
-                arrays.append(pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64)))
-            if not arrays:
-                rows = batch.num_rows if kept is None else pc.sum(kept).as_py() or 0
-                yield _without_columns(rows)
-                continue
-            made = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-            yield made if kept is None else made.filter(kept)
+        ids = RowIds.of(file.schema, add, self.row_ids)
+        wanted = {name for c in columns if isinstance(c, FileColumn) for name in c.read}
+        names = tuple(dict.fromkeys((*sorted(wanted), *ids.names)))
+        dictionaries = tuple(file.dictionaries(names))
+        assembly = _Assembly(self, columns, ids, self._hidden(add))
+        sizes = [file.footer.row_group(i).num_rows for i in range(file.footer.num_row_groups)]
+        starts = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).tolist()
+        groups = self._groups(file.footer, columns)
+        return [FilePart(file, n, starts[n], names, dictionaries, assembly) for n in groups]
+
+    def readable_parts(self, add: AddFile) -> list[FilePart]:
+        """The same where there is no Spark: a file that takes it is an error for users."""
+        try:
+            return self.parts(add)
+        except NeedsSpark as reason:
+            raise refusal(add, reason) from reason
 
     def readable_batches(self, add: AddFile) -> Iterator[pa.RecordBatch]:
         """The same where there is no Spark: a file that takes it is an error for users."""
@@ -146,9 +160,9 @@ class DataFileReader:
         except NeedsSpark as reason:
             raise refusal(add, reason) from reason
 
-    def _columns(self, file: pq.ParquetFile, add: AddFile) -> list[FileColumn | pa.Scalar]:
+    def _columns(self, file: ParquetInput, add: AddFile) -> list[FileColumn | pa.Scalar]:
         """In the order of ``_fields``: how to make a column, or its value in the whole file."""
-        stored = iter(self._stored.columns(file.schema_arrow, FileCalendar.of(file.metadata)))
+        stored = iter(self._stored.columns(file.schema, FileCalendar.of(file.footer)))
         mode, zone = self.metadata.column_mapping_mode, partition_zone(self.metadata)
         found: list[FileColumn | pa.Scalar] = []
         for one in self._fields:
@@ -164,65 +178,97 @@ class DataFileReader:
             found.append(value[0])
         return found
 
-    def _groups(self, file: pq.ParquetFile, columns: list[FileColumn | pa.Scalar]) -> Sequence[int]:
+    def _groups(
+        self, footer: pq.FileMetaData, columns: list[FileColumn | pa.Scalar]
+    ) -> Sequence[int]:
         if self.where is None:
-            return range(file.metadata.num_row_groups)
+            return range(footer.num_row_groups)
         named = {
             f.name: c
             for f, c in zip(self._fields, columns, strict=True)
             if isinstance(c, FileColumn)
         }
-        return matching_row_groups(file.metadata, self.where, named)
+        return matching_row_groups(footer, self.where, named)
 
     def _hidden(self, add: AddFile) -> Any:
         if add.deletion_vector is None:
             return None
         return positions_array(read_dv(self.store, add.deletion_vector))
 
-    def _kept(self, arrays: list[pa.Array], hidden: Any, start: int, rows: int) -> pa.Array | None:
-        """Which rows stay; None for all of them."""
-        mask = None if hidden is None else _visible(hidden, start, rows)
-        if self.where is None:
-            return mask
-        named = dict(zip((f.name for f in self._fields), arrays, strict=True))
-        values = {path: _at(named[path[0]], path[1:]) for path in self.where.columns()}
-        matched = pc.fill_null(evaluate_on(self.where, values, rows), False)
-        return matched if mask is None else pc.and_(matched, mask)
+
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    """Makes the rows wanted of the batches of one file."""
+
+    reader: DataFileReader
+    columns: list[FileColumn | pa.Scalar]
+    ids: RowIds
+    hidden: Any
+    """Positions that a deletion vector hides, sorted; None without one."""
+
+    def __call__(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        """The rows that are wanted; chosen first, so that no value of the others is made."""
+        reader, rows = self.reader, _Rows(batch, start)
+        if self.hidden is not None:
+            rows = rows.kept(_visible(self.hidden, start, batch.num_rows))
+        if reader.where is not None:
+            rows = rows.kept(self._matches(rows.batch, reader.where))
+        arrays = [
+            _values(column, rows.batch) if shape is None else shape(_values(column, rows.batch))
+            for column, shape in zip(self.columns, reader.shapes, strict=False)
+        ]
+        if reader.row_ids is not None:
+            arrays += self.ids.arrays(rows.batch, rows.positions)
+        if reader.positions:
+            arrays.append(pa.array(rows.positions))
+        if not arrays:
+            return without_columns(rows.batch.num_rows)
+        return pa.RecordBatch.from_arrays(arrays, schema=reader.schema)
+
+    def _matches(self, batch: pa.RecordBatch, where: Expr) -> pa.BooleanArray:
+        columns = dict(zip(self.reader.read_names, self.columns, strict=True))
+        arrays = {path[0]: _values(columns[path[0]], batch) for path in where.columns()}
+        values = {path: _at(arrays[path[0]], path[1:]) for path in where.columns()}
+        return pc.fill_null(evaluate_on(where, values, batch.num_rows), False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a file as they are stored in it, and where they are."""
+
+    batch: pa.RecordBatch
+    start: int
+    masks: tuple[pa.BooleanArray, ...] = ()
+    """Which rows stayed, of those that were read and then of those left."""
+
+    def kept(self, mask: pa.BooleanArray | None) -> _Rows:
+        """The rows for which the mask is true; None keeps all."""
+        if mask is None or mask.true_count == len(mask):
+            return self
+        # Without columns there is nothing to filter but the number of rows.
+        has_columns = self.batch.num_columns > 0
+        left = self.batch.filter(mask) if has_columns else without_columns(mask.true_count)
+        return _Rows(left, self.start, (*self.masks, mask))
+
+    @property
+    def positions(self) -> Any:
+        """The position of each row in the file."""
+        count = len(self.masks[0]) if self.masks else self.batch.num_rows
+        found = np.arange(self.start, self.start + count, dtype=np.int64)
+        for mask in self.masks:
+            found = found[mask.to_numpy(zero_copy_only=False)]
+        return found
+
+
+def _values(column: FileColumn | pa.Scalar, batch: pa.RecordBatch) -> pa.Array:
+    if isinstance(column, FileColumn):
+        return column.values(batch)
+    return pa.repeat(column, batch.num_rows)
 
 
 def positions_array(rows: Positions) -> Any:
     """Positions of a bitmap as a sorted array."""
     return np.frombuffer(rows.to_array(), dtype=np.uint64).astype(np.int64)
-
-
-def _read(
-    file: pq.ParquetFile, groups: Sequence[int], columns: list[str], add: AddFile
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of row groups, each with the position of its first row in the file."""
-    sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-    starts = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).tolist()
-    if not columns:
-        for group in groups:
-            yield starts[group], _without_columns(sizes[group])
-        return
-    try:
-        for group in groups:
-            at = starts[group]
-            for batch in file.iter_batches(
-                BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False
-            ):
-                yield at, batch
-                at += batch.num_rows
-            if at != starts[group + 1]:
-                raise damaged_file(add, f"row group {group} does not have the rows it says")
-    except (pa.ArrowException, OSError) as error:
-        raise damaged_file(add, str(error).splitlines()[0] if str(error) else "") from error
-
-
-def _without_columns(rows: int) -> pa.RecordBatch:
-    """Rows of which nothing is read but that they are there."""
-    one = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
-    return one.select([])
 
 
 def _visible(hidden: Any, start: int, rows: int) -> pa.Array | None:
@@ -239,40 +285,3 @@ def _at(array: pa.Array, path: ColumnPath) -> pa.Array:
         # Null where the struct is, whatever is written below it.
         array = pc.struct_field(array, name)
     return array
-
-
-@dataclass(frozen=True, slots=True)
-class _RowIds:
-    """Row ids and commit versions: those that rows carry, else those that follow from the file."""
-
-    makers: tuple[Callable[[pa.RecordBatch, int], pa.Array], ...] = ()
-    names: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, file: pq.ParquetFile, add: AddFile, columns: tuple[str, str] | None) -> _RowIds:
-        if columns is None:
-            return cls()
-        first, version = add.base_row_id, add.default_row_commit_version
-        if first is None or version is None:
-            raise damaged_file(add, "it has no row ids although row tracking is on")
-        there = set(file.schema_arrow.names)
-        id_name, version_name = (name if name in there else None for name in columns)
-
-        def number(batch: pa.RecordBatch, start: int) -> pa.Array:
-            low = first + start
-            fresh = pa.array(np.arange(low, low + batch.num_rows, dtype=np.int64))
-            return fresh if id_name is None else pc.coalesce(batch.column(id_name), fresh)
-
-        def made_in(batch: pa.RecordBatch, start: int) -> pa.Array:
-            del start
-            default = pa.scalar(version, pa.int64())
-            if version_name is None:
-                return pa.repeat(default, batch.num_rows)
-            return pc.fill_null(batch.column(version_name), default)
-
-        names = tuple(name for name in (id_name, version_name) if name is not None)
-        return cls((number, made_in), names)
-
-    def arrays(self, batch: pa.RecordBatch, start: int) -> list[pa.Array]:
-        """The two columns of a batch that begins at a position; none where they are not wanted."""
-        return [make(batch, start) for make in self.makers]

@@ -61,7 +61,11 @@ class FileCalendar:
         if first is None or first >= _ZONES_AGREE:
             return micros
         zone = self.zone.decode(errors="replace")
-        raise NeedsSpark(f"its timestamps are of the legacy calendar in the time zone {zone}")
+        # Spark asks Java's old zones, whose offsets before 1900 no other library has.
+        raise NeedsSpark(
+            f"its timestamps before 1900 are of the legacy calendar in the time zone {zone}, and "
+            "only Java knows by which offset from UTC they were written"
+        )
 
 
 def _is_legacy(said: Mapping[bytes, bytes], key: bytes, first: bytes) -> bool:

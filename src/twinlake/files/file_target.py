@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from twinlake.actions import find_clustering
 from twinlake.log import StatsColumns
 from twinlake.storage import open_store, store_config
@@ -83,7 +85,13 @@ class FileTarget:
 
     def store(self) -> Store:
         """The store, opened once in each process: it remembers which folders are safe on disk."""
-        return _opened(self.url, self.durable, tuple(sorted(self.options.items())))
+        given = dict(self.options)
+        try:
+            settings = msgspec.json.encode(given, order="deterministic")
+        except (TypeError, RecursionError):
+            # Callables and the like cannot be compared; such a store is opened again.
+            return open_store(self.url, durable=self.durable, options=given)
+        return _opened(_StoreKey(self.url, self.durable, settings, given))
 
 
 def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
@@ -92,6 +100,16 @@ def clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
     return () if found is None else found.physical_paths(snapshot.metadata)
 
 
+@dataclass(frozen=True, slots=True)
+class _StoreKey:
+    """A location and settings; nested settings are compared by their text."""
+
+    url: str
+    durable: bool
+    settings: bytes
+    options: Mapping[str, Any] = field(compare=False)
+
+
 @lru_cache(maxsize=64)
-def _opened(url: str, durable: bool, options: tuple[tuple[str, Any], ...]) -> Store:
-    return open_store(url, durable=durable, options=dict(options) or None)
+def _opened(key: _StoreKey) -> Store:
+    return open_store(key.url, durable=key.durable, options=dict(key.options) or None)

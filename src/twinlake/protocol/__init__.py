@@ -28,6 +28,12 @@ from twinlake.protocol.gates import (
     read_blockers,
     write_blockers,
 )
+from twinlake.protocol.iceberg_annotations import (
+    ICEBERG_DOMAIN,
+    NO_ANNOTATIONS,
+    IcebergAnnotations,
+    SnapshotTag,
+)
 from twinlake.protocol.integers import Int, Long
 from twinlake.protocol.metadata import Metadata
 from twinlake.protocol.policies import BUNDLED, MINIMAL, POLICIES, Policy, find_policy
@@ -40,6 +46,7 @@ from twinlake.protocol.properties.iceberg import (
     COPY_ON_WRITE,
     HISTORY_AGE,
     ICEBERG_PREFIX,
+    SERIALIZABLE,
     is_reserved_for_iceberg,
     requested_iceberg_properties,
 )
@@ -79,13 +86,16 @@ __all__ = [
     "COPY_ON_WRITE",
     "FEATURES",
     "HISTORY_AGE",
+    "ICEBERG_DOMAIN",
     "ICEBERG_PREFIX",
     "LEGACY_FEATURES",
     "MINIMAL",
+    "NO_ANNOTATIONS",
     "NO_MARK",
     "POLICIES",
     "PROPERTIES",
     "ROW_TRACKING_DOMAIN",
+    "SERIALIZABLE",
     "Client",
     "ClientLike",
     "Clustering",
@@ -93,6 +103,7 @@ __all__ = [
     "Feature",
     "FeatureKind",
     "FeatureTrace",
+    "IcebergAnnotations",
     "Int",
     "Long",
     "Metadata",
@@ -104,6 +115,7 @@ __all__ = [
     "ProtocolRequest",
     "Removal",
     "RowTracking",
+    "SnapshotTag",
     "active_features",
     "auto_enabled_features",
     "canonical_key",

@@ -16,6 +16,7 @@ from twinlake.runtime._ports import (
     RewriteRequest,
     Runtime,
     SystemClock,
+    Threads,
     silent,
 )
 from twinlake.runtime.engines import (
@@ -43,6 +44,7 @@ __all__ = [
     "Rewriter",
     "Runtime",
     "SystemClock",
+    "Threads",
     "engine_for",
     "silent",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -78,6 +80,25 @@ class InProcess:
     def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """The results, in the order of the items."""
         return map(fn, items)
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Runs items in threads: for work that waits for a service, not for a processor."""
+
+    count: int = 16
+
+    def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """The results, in the order of the items; at most ``count`` items are begun ahead."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        remaining = iter(items)
+        with ThreadPoolExecutor(self.count) as pool:
+            begun = deque(pool.submit(fn, item) for item in islice(remaining, self.count))
+            while begun:
+                found = begun.popleft().result()
+                begun.extend(pool.submit(fn, item) for item in islice(remaining, 1))
+                yield found
 
 
 Progress = Callable[[str, int, int], None]

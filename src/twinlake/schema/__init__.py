@@ -142,6 +142,7 @@ from twinlake.schema.paths import (
     resolve_path,
     type_at,
 )
+from twinlake.schema.selection import select_fields
 from twinlake.schema.types import (
     BINARY,
     BOOLEAN,
@@ -312,6 +313,7 @@ __all__ = [
     "schema_nodes",
     "schema_to_dict",
     "schema_violations",
+    "select_fields",
     "set_comment",
     "set_default",
     "set_nullable",

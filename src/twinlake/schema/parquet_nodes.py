@@ -40,6 +40,9 @@ class ParquetNode:
     """``INT64``, ``INT96``, ``BYTE_ARRAY``, …; None for a group."""
     annotation: str | None = None
     """The logical type, as ``LIST``, ``MAP``, ``TIMESTAMP``, …; None where the footer has none."""
+    parameters: tuple[int, ...] = ()
+    """Of the logical type: precision and scale of a DECIMAL, whether in UTC and the digits of a
+    second of a TIMESTAMP, bits and whether signed of an INTEGER. Empty where it has none."""
     field_id: int | None = None
     children: tuple[ParquetNode, ...] = ()
 

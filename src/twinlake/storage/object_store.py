@@ -344,7 +344,7 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as the library takes them: its own config, the HTTP client's, the retries'."""
     config: dict[str, Any] = {}
     client: dict[str, Any] = dict(options.get("client_options") or {})
-    settings: dict[str, Any] = {"config": config, "client_options": client}
+    settings: dict[str, Any] = {"config": config}
     for name, value in options.items():
         bare = re.sub(r"^(?:aws|google|azure)_", "", name.lower())
         if name in ("retry_config", "credential_provider"):
@@ -353,6 +353,9 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
             client[bare] = value
         elif name != "client_options":
             config[name] = value
+    # Given at all they stand for those of the environment, AWS_ALLOW_HTTP among them.
+    if client:
+        settings["client_options"] = client
     return settings
 
 

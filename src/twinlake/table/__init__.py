@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
+from twinlake.table.catalog.names import Names, open_names
 from twinlake.table.catalog.sqlite_catalog import Catalog, TableName, default_catalog_path
 from twinlake.table.detail import Detail, clustering_columns, describe
 from twinlake.table.rendering import files_text, human_size
@@ -23,6 +24,7 @@ __all__ = [
     "Detail",
     "Diff",
     "ImportResult",
+    "Names",
     "Table",
     "TableName",
     "TableWatcher",
@@ -33,6 +35,7 @@ __all__ = [
     "files_text",
     "human_size",
     "import_iceberg",
+    "open_names",
     "shared_store",
     "table_exists",
     "verify_twin",

@@ -141,7 +141,8 @@ class IcebergView:
     def _keep_up(self, spark: Any) -> SyncResult:
         engine = engine_for(spark)
         executor = self._runtime.executor if engine is None else engine.executor
-        return sync_and_record(self._snapshot, executor=executor)
+        progress = self._runtime.progress
+        return sync_and_record(self._snapshot, executor=executor, progress=progress)
 
     def publish(self, name: str, spark: Any = None) -> PublishedName:
         """Give the table a name in a catalog, which from now on follows every sync.

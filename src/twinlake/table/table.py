@@ -128,6 +128,7 @@ class Table(WritableTable):
         spark: Any = None,
         durable: bool = True,
         options: Mapping[str, Any] | None = None,
+        runtime: Runtime | None = None,
     ) -> ImportResult:
         """Make a twinlake table of an Iceberg table (format version 1 or 2), in its own place.
 
@@ -143,7 +144,13 @@ class Table(WritableTable):
         from twinlake.table.importing.import_iceberg import import_table
 
         return import_table(
-            source, cls.open, mode=mode, spark=spark, durable=durable, options=options
+            source,
+            cls.open,
+            mode=mode,
+            spark=spark,
+            durable=durable,
+            options=options,
+            runtime=runtime,
         )
 
     @staticmethod

@@ -11,20 +11,20 @@ from tests.support.iceberg.both_sides import as_text
 __all__ = ["connect", "duck_rows", "scanned"]
 
 Row = dict[str, Any]
-_EXTENSIONS = ("avro", "iceberg")
 
 
-def connect() -> Any | str:
+def connect(*extensions: str) -> Any | str:
     """A connection that can read Iceberg tables, or why there is none."""
     try:
         import duckdb
     except ImportError:
         return "DuckDB is not installed; run `make setup`"
-    paths = [_extension(name, duckdb.__version__) for name in _EXTENSIONS]
+    names = extensions or ("avro", "iceberg")
+    paths = [_extension(name, duckdb.__version__) for name in names]
     if None in paths:
         return (
-            f"DuckDB {duckdb.__version__} has no Iceberg extension here; "
-            "install duckdb-extension-avro and duckdb-extension-iceberg of the same version"
+            f"DuckDB {duckdb.__version__} has no Iceberg extension here; install the packages "
+            f"{', '.join(f'duckdb-extension-{name}' for name in names)} of the same version"
         )
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")

@@ -18,7 +18,7 @@ from tests.support.iceberg.duckdb import connect
 from tests.support.matrix.cells import all_tables
 from tests.support.matrix.known import failures, unused
 from tests.support.matrix.page import page
-from tests.support.matrix.readers import Engines
+from tests.support.matrix.readers import READERS, Engines
 from tests.support.matrix.run import Cell, Outcome, run_table
 from tests.support.spark.session import start_delta_spark
 
@@ -35,9 +35,12 @@ def main() -> int:
         help="a file of outcomes: tables in it are not run again",
     )
     parser.add_argument("--only", default="", help="tables with this text in their name")
+    parser.add_argument(
+        "--reader", action="append", choices=list(READERS), help="read by these readers only"
+    )
     asked = parser.parse_args()
-    if asked.write and asked.only:
-        parser.error("the page is of all tables: leave --only out")
+    if asked.write and (asked.only or asked.reader):
+        parser.error("the page is of all tables and readers: leave --only and --reader out")
     tables = [table for table in all_tables() if asked.only in str(table)]
     kept = _Kept(asked.keep)
     outcomes: list[Outcome] = [one for table in tables for one in kept.found.get(str(table), ())]
@@ -47,7 +50,7 @@ def main() -> int:
         engines = Engines(spark, connect())
         for at, table in enumerate(tables):
             began = time.monotonic()
-            found = run_table(engines, Path(folder) / f"{at}" / "t", table)
+            found = run_table(engines, Path(folder) / f"{at}" / "t", table, asked.reader or READERS)
             outcomes += found
             kept.add(str(table), found)
             _say(f"{at + 1}/{len(tables)} {table}: {time.monotonic() - began:.1f} s")
@@ -56,7 +59,7 @@ def main() -> int:
         spark.stop()
     if asked.write:
         PAGE.write_text(page(outcomes))
-    for reason in [] if asked.only else unused(outcomes):
+    for reason in [] if asked.only or asked.reader else unused(outcomes):
         _say(f"not seen any more: {reason}")
     return 1 if failures(outcomes) else 0
 

@@ -24,7 +24,7 @@ from twinlake.log import CACHE
 from twinlake.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -75,14 +75,19 @@ class TableOfCells:
         return f"{self.group.name}, {self.feature}, {self.writer.name}{told}"
 
 
-def run_table(engines: Engines, folder: Path, table: TableOfCells) -> list[Outcome]:
-    """Everything about one table."""
-    run = _Run(engines, folder, table)
+def run_table(
+    engines: Engines, folder: Path, table: TableOfCells, readers: Collection[str] = READERS
+) -> list[Outcome]:
+    """Everything about one table, as some readers have it."""
+    run = _Run(engines, folder, table, readers)
     return list(run.outcomes())
 
 
 class _Run:
-    def __init__(self, engines: Engines, folder: Path, table: TableOfCells) -> None:
+    def __init__(
+        self, engines: Engines, folder: Path, table: TableOfCells, readers: Collection[str]
+    ) -> None:
+        self.readers = [reader for name, reader in READERS.items() if name in readers]
         self.engines = engines
         self.spark = engines.spark
         self.folder = folder
@@ -132,7 +137,7 @@ class _Run:
                 yield from self._stopped(setting, {}, error)
 
     def _readers(self) -> list[Reader]:
-        return [r for r in READERS.values() if self.is_iceberg or not r.is_iceberg]
+        return [r for r in self.readers if self.is_iceberg or not r.is_iceberg]
 
     def _written(self, setting: Setting) -> Iterator[Outcome]:
         """Write and sync; outcomes only where that did not go through."""

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from multiprocessing.synchronize import Barrier
 
-__all__ = ["IDS", "Journal", "RowTable", "RowWriter", "change_rows", "iceberg_rows_by_id"]
+__all__ = [
+    "IDS",
+    "Journal",
+    "RowTable",
+    "RowWriter",
+    "by_id",
+    "change_rows",
+    "iceberg_rows_by_id",
+    "tagged_versions",
+]
 
 IDS = 1_000_000
 """How many ids a writer has for itself."""
@@ -51,6 +60,8 @@ class RowWriter:
     """How many changes it makes; None for as many as it can."""
     until: str | None = None
     """A file: while it is not there, the writer goes on after its last change."""
+    options: Mapping[str, Any] | None = None
+    """How to open the table where it is in an object store."""
 
     @property
     def journal(self) -> Path:
@@ -75,7 +86,7 @@ def change_rows(writer: RowWriter, start: Barrier | None = None) -> None:
     def note(**fields: object) -> None:
         os.write(journal, json.dumps({**fields, "at": time.time()}).encode() + b"\n")
 
-    table = Table.open(writer.table, durable=False)
+    table = Table.open(writer.table, durable=False, options=writer.options)
     if start is not None:
         start.wait(120)
     for number, (op, what) in enumerate(_changes(dice, writer.number * IDS)):
@@ -184,8 +195,7 @@ class RowTable:
 
     @classmethod
     def read(cls, path: Path) -> RowTable:
-        """Open it from scratch and read every version of the log and all rows, in two ways."""
-        from tests.support.local_engine import rows_of
+        """Open it from scratch and read every version of the log and all rows."""
         from twinlake import Table
         from twinlake.log import CACHE, check_checksum, read_checksum
 
@@ -195,13 +205,16 @@ class RowTable:
         if checksum is not None:
             check_checksum(table.snapshot, checksum)
         found = by_id(table.to_arrow().to_pylist())
-        assert found == by_id(rows_of(table.snapshot))
-        history = table.history()
-        assert [commit.version for commit in history] == list(range(table.version, -1, -1))
-        tags = Counter(c.user_metadata for c in history if c.user_metadata is not None)
-        assert not [tag for tag, times in tags.items() if times > 1]
-        tagged = {c.user_metadata: c.version for c in history if c.user_metadata is not None}
-        return cls(path, table, found, tagged, strays(path, table))
+        return cls(path, table, found, tagged_versions(table), strays(path, table))
+
+
+def tagged_versions(table: Any) -> dict[str, int]:
+    """Versions by the tag of their commit; a version that is not there is an error."""
+    history = table.history()
+    assert [commit.version for commit in history] == list(range(table.version, -1, -1))
+    tags = Counter(c.user_metadata for c in history if c.user_metadata is not None)
+    assert not [tag for tag, times in tags.items() if times > 1]
+    return {c.user_metadata: c.version for c in history if c.user_metadata is not None}
 
 
 def by_id(rows: list[dict[str, Any]]) -> Rows:

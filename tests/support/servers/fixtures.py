@@ -10,14 +10,18 @@ import pytest
 
 from tests.support.not_run import not_run
 from tests.support.processes.race import race, through_library
+from tests.support.rest_clients.clients import duckdb_on_catalog
 from tests.support.servers import azure as azure_support
 from tests.support.servers import postgres as postgres_support
 from tests.support.servers import s3 as s3_support
+from tests.support.servers.catalog import catalog_server as run_catalog_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from tests.support.servers.azure import AzureServer
+    from tests.support.servers.catalog import CatalogServer
     from tests.support.servers.object_server import ObjectServer
     from tests.support.servers.postgres import PostgresServer
     from tests.support.servers.s3 import S3Server
@@ -105,3 +109,21 @@ def postgres_server() -> Iterator[PostgresServer]:
         )
     with postgres_support.postgres_server(binaries) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def catalog_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServer]:
+    """``twinlake serve`` on a warehouse of its own, with a namespace ``n``."""
+    with run_catalog_server(tmp_path_factory.mktemp("catalog")) as server:
+        server.address.pyiceberg().create_namespace("n")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def catalog_duck(catalog_server: CatalogServer) -> Iterator[Any]:
+    """A connection of DuckDB with that catalog as ``lake``."""
+    found = duckdb_on_catalog(catalog_server.address)
+    if isinstance(found, str):
+        not_run(found, required_by="TWINLAKE_REQUIRE_INTEROP")
+    yield found
+    found.close()

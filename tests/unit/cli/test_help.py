@@ -33,6 +33,8 @@ NOW = [
     "sync",
     "verify-twin",
     "import",
+    "serve",
+    "catalog",
     "verify",
     "demo",
     "completion",

@@ -93,7 +93,27 @@ def test_files_are_counted_where_an_operation_reports_nothing(screen: Screen) ->
         executor = progress.counting_runtime("reading").executor
         assert list(executor.map(str, range(1200))) == [str(n) for n in range(1200)]
         assert isinstance(executor, InProcess)
-    assert "1,200 files" in ESCAPES.sub("", screen.text())
+        assert len(list(executor.map(str, iter(range(300))))) == 300
+    # What comes without a length joins the total when it is done.
+    assert "1,500/1,500 files" in ESCAPES.sub("", screen.text())
+
+
+def test_files_that_come_without_a_length_have_no_total(screen: Screen) -> None:
+    with on_terminal(screen) as progress:
+        executor = progress.counting_runtime("reading").executor
+        assert len(list(executor.map(str, iter(range(300))))) == 300
+    assert re.search(r"300 files", ESCAPES.sub("", screen.text()))
+
+
+def test_totals_of_commands_that_count_more_than_files(screen: Screen) -> None:
+    with on_terminal(screen) as progress:
+        report = progress.runtime.progress
+        report("sync", 3, 7)
+        report("import", 2, 5)
+    text = ESCAPES.sub("", screen.text())
+    assert "converting" in text
+    assert "3/7 commits" in text
+    assert "2/5 snapshots" in text
 
 
 def test_the_lines_are_removed_at_the_end(screen: Screen) -> None:

@@ -12,13 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.data_files import add_of
-from twinlake import Table, TwinlakeError, UnsupportedFeature
+from twinlake import Table, TwinlakeError, UnsupportedFeature, UserError
 from twinlake.errors import Code
+from twinlake.files import DataFileReader
 from twinlake.files.julian_calendar import rebase_days, rebase_micros
 from twinlake.schema import to_arrow
+from twinlake.table.rows import row_scan
+from twinlake.table.rows.row_scan import exact_predicate
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 LEGACY = {b"org.apache.spark.version": b"3.5.0", b"org.apache.spark.legacyDateTime": b""}
 
@@ -182,3 +186,189 @@ def test_damage_is_an_error_of_ours(tmp_path: Path, damage: bytes) -> None:
     with pytest.raises(TwinlakeError) as caught:
         t.to_arrow()
     assert "part.parquet" in str(caught.value)
+
+
+# Fields of structs
+
+NESTED = (
+    "id INT, s STRUCT<x: INT, y: STRING, in: STRUCT<a: INT, b: ARRAY<STRUCT<c: INT, d: INT>>>>, "
+    "l ARRAY<STRUCT<p: INT, q: INT>>"
+)
+ROWS = [
+    {
+        "id": 1,
+        "s": {"x": 1, "y": "one", "in": {"a": 10, "b": [{"c": 1, "d": 2}, None]}},
+        "l": [{"p": 1, "q": 2}],
+    },
+    {"id": 2, "s": None, "l": None},
+    {"id": 3, "s": {"x": None, "y": None, "in": None}, "l": []},
+    {"id": 4, "s": {"x": 4, "y": "four", "in": {"a": None, "b": None}}, "l": [None]},
+]
+
+
+def chosen(value: Any, paths: list[tuple[str, ...]]) -> Any:
+    """The fields of a value that paths name, by Python alone."""
+    if () in paths or value is None:
+        return value
+    heads = [name for name in value if any(path[0] == name for path in paths)]
+    return {n: chosen(value[n], [path[1:] for path in paths if path[0] == n]) for n in heads}
+
+
+def leaves(
+    table: Table, columns: tuple[tuple[str, ...], ...], where: str | None = None
+) -> set[str]:
+    """What is read of the first file."""
+    expr = None if where is None else exact_predicate(where, table.snapshot)
+    reader = DataFileReader(
+        store=table.snapshot.store, metadata=table.metadata, columns=columns, where=expr
+    )
+    (part,) = reader.parts(next(iter(table.snapshot.adds())))
+    return set(part.names)
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["s.x"],
+        ["s.in.a", "id"],
+        ["s.in", "s.y"],
+        ["s.in.b"],
+        ["l", "s.in.b", "s.x"],
+        ["S.IN.A"],
+    ],
+)
+def test_fields_of_structs(tmp_path: Path, mode: str, names: list[str]) -> None:
+    t = Table.create(tmp_path, NESTED, properties={"delta.columnMapping.mode": mode})
+    t = t.append(pa.Table.from_pylist(ROWS, to_arrow(t.schema)))
+    paths = [tuple(name.lower().split(".")) for name in names]
+    expected = [chosen(row, paths) for row in ROWS]
+    found = t.to_arrow(columns=names)
+    assert found.to_pylist() == expected
+    for where, kept in {"s.y = 'four'": [3], "s.in.a = 10": [0], "s.x IS NULL": [1, 2]}.items():
+        wanted = [expected[number] for number in kept]
+        some = t.to_arrow(columns=names, where=where)
+        assert some.schema == found.schema
+        assert some.to_pylist() == wanted
+        assert t.count(where) == len(kept)
+
+
+def test_only_the_fields_wanted_are_read(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, NESTED)
+    t = t.append(pa.Table.from_pylist(ROWS, to_arrow(t.schema)))
+    assert leaves(t, (("s", "x"),)) == {"s.x"}
+    assert leaves(t, (("s", "in", "b"), ("id",))) == {"s.in.b", "id"}
+    assert leaves(t, (), "s.in.a > 1") == {"s.in.a"}
+    assert leaves(t, (("s", "y"),), "s.x = 1") == {"s.x", "s.y"}
+    assert leaves(t, (("s", "x"), ("s", "y"), ("s", "in"))) == {"s"}
+    assert leaves(t, (("s",),), "s.x = 1") == {"s"}
+
+
+def test_a_field_that_files_lack_is_null_where_the_struct_is_not(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT, s STRUCT<x: STRING, y: INT>")
+    t = t.append({"id": [1, 2], "s": [{"x": "a", "y": 1}, None]})
+    t = t.add_column("s.z INT").append({"id": [3], "s": [{"x": "b", "y": 2, "z": 3}]})
+    found = t.to_arrow(columns=["s.z", "id"]).sort_by("id")["s"].to_pylist()
+    assert found == [{"z": None}, None, {"z": 3}]
+    assert t.count("s.z IS NULL") == 2
+
+
+def test_dots_in_names_are_no_paths(tmp_path: Path) -> None:
+    properties = {"delta.columnMapping.mode": "name"}
+    t = Table.create(tmp_path, "`s.x` INT, s STRUCT<x: INT, `y.z`: INT>", properties=properties)
+    t = t.append({"s.x": [1], "s": [{"x": 2, "y.z": 3}]})
+    assert t.to_arrow(columns=["s.x"]).to_pylist() == [{"s.x": 1}]
+    assert t.to_arrow(columns=["s.`y.z`"]).to_pylist() == [{"s": {"y.z": 3}}]
+    assert t.to_arrow(columns=["`s`.`x`"]).to_pylist() == [{"s": {"x": 2}}]
+
+
+def test_dots_in_names_of_files_are_no_paths(tmp_path: Path) -> None:
+    """Without column mapping files have the names of the table, and other writers allow dots."""
+    t = Table.create(tmp_path, "`s.x` INT, s STRUCT<x: INT, y: INT>")
+    data = pa.table({"s.x": pa.array([1], pa.int32()), "s": [{"x": 2, "y": 3}]})
+    data = data.cast(to_arrow(t.schema))
+    t = committed(t, data, tmp_path)
+    assert t.to_arrow(columns=["s.y"]).to_pylist() == [{"s": {"y": 3}}]
+    assert t.to_arrow(columns=["s.x", "s.y"]).to_pylist() == [{"s.x": 1, "s": {"y": 3}}]
+
+
+@pytest.mark.parametrize(
+    "columns", [["s.nope"], ["l.element"], ["l.element.p"], ["s.x.y"], ["s."], ["s", "s.x"]]
+)
+def test_fields_that_cannot_be_named(tmp_path: Path, columns: list[str]) -> None:
+    t = Table.create(tmp_path, NESTED)
+    with pytest.raises(UserError) as caught:
+        t.to_arrow(columns=columns)
+    assert caught.value.code in (Code.COLUMN_NOT_FOUND, Code.INVALID_ARGUMENT)
+
+
+# Row groups
+
+
+@pytest.mark.parametrize("mask", [False, True], ids=["whole", "with a vector"])
+def test_row_groups_are_read_at_once_and_come_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: bool
+) -> None:
+    properties = {"delta.enableDeletionVectors": str(mask).lower()}
+    t = Table.create(tmp_path, "id INT, s STRING", properties=properties)
+    ids = pa.array(range(10_000), pa.int32())
+    data = pa.table({"id": ids, "s": pa.array([f"name {n}" for n in range(10_000)])})
+    t = committed(t, data, tmp_path, row_group_size=700)
+    expected = list(range(10_000))
+    if mask:
+        t = t.delete("id < 5 OR id = 700 OR id > 9990")
+        expected = [n for n in expected if n >= 5 and n != 700 and n <= 9990]
+    monkeypatch.setattr(row_scan, "_SMALL_FILE", 1)
+    monkeypatch.setattr(row_scan, "_AHEAD_BYTES", 50_000)
+    assert t.to_arrow()["id"].to_pylist() == expected
+    assert (
+        t.to_arrow(where="id >= 1400 AND id < 2100")["id"].to_pylist()
+        == expected[expected.index(1400) : expected.index(2100)]
+    )
+    assert t.to_arrow(limit=3)["id"].to_pylist() == expected[:3]
+    reader = DataFileReader(store=t.snapshot.store, metadata=t.metadata)
+    (add,) = t.snapshot.adds()
+    parts = reader.parts(add)
+    assert len(parts) == 15
+    # In any order, by any number of threads.
+    last = [row for part in parts[::-1] for batch in part.batches() for row in batch[0].to_pylist()]
+    assert sorted(last) == expected
+    assert last != expected
+
+
+# Dictionaries
+
+
+@pytest.mark.parametrize("how", [{}, {"row_group_size": 300}, {"dictionary_pagesize_limit": 64}])
+def test_texts_of_dictionaries(tmp_path: Path, how: dict[str, Any]) -> None:
+    t = Table.create(
+        tmp_path,
+        "id INT, few STRING, many STRING, b BINARY, c CHAR(3), f STRUCT<s: STRING>, n STRING",
+        properties={"delta.enableDeletionVectors": "true"},
+    )
+    rows = range(1000)
+    data = pa.table(
+        {
+            "id": pa.array(rows, pa.int32()),
+            "few": [None if n % 5 == 0 else "" if n % 5 == 1 else f"é{n % 7}" for n in rows],
+            "many": [f"text number {n}" for n in rows],
+            "b": [None if n % 3 == 0 else bytes([n % 3]) * 9 for n in rows],
+            "c": ["a" if n % 2 else "bc" for n in rows],
+            "f": [{"s": "x"} if n % 2 else None for n in rows],
+            "n": pa.array([None] * len(rows), pa.string()),
+        }
+    )
+    t = committed(t, data, tmp_path, **how)
+    padded = data.set_column(4, "c", pa.array([v.ljust(3) for v in data["c"].to_pylist()]))
+    assert t.to_arrow().to_pylist() == padded.to_pylist()
+    kept = [row for row in padded.to_pylist() if row["few"] == "é3" and row["b"] is not None]
+    assert t.to_arrow(where="few = 'é3' AND b IS NOT NULL").to_pylist() == kept
+    assert t.count("c IS NOT NULL") == 1000
+    less = t.delete("id >= 100 AND id < 203")
+    assert less.to_arrow().to_pylist() == padded.to_pylist()[:100] + padded.to_pylist()[203:]
+    reader = DataFileReader(store=t.snapshot.store, metadata=t.metadata)
+    part = reader.parts(next(iter(t.snapshot.adds())))[0]
+    # What fell back to plain texts would be hashed, each of them.
+    assert "few" in part.dictionaries or "dictionary_pagesize_limit" in how
+    assert "many" not in part.dictionaries
+    assert "f" not in part.dictionaries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from twinlake.errors import StorageError
 from twinlake.iceberg.catalogs.file_io import pyiceberg_properties
 from twinlake.storage import MemoryStore, ObjectStore, Store, StoreConfig, open_store, store_config
 from twinlake.table.importing.staged_log import StagedLog
@@ -27,3 +28,21 @@ def test_settings_of_an_object_store_come_along(staged: bool) -> None:
 
 def test_a_store_without_settings_is_opened_by_its_url() -> None:
     assert store_config(MemoryStore("one")) == StoreConfig(url="memory://one")
+
+
+def test_plain_http_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server has its options from nowhere else."""
+    settings = {
+        "AWS_ENDPOINT": "http://127.0.0.1:1",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    store = open_store("s3://bucket/table", options={"retry_config": {"max_retries": 0}})
+
+    # Nobody listens there, so that it is enough to see that somebody was called.
+    with pytest.raises(StorageError, match="error sending request"):
+        store.read("key")

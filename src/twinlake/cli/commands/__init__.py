@@ -32,6 +32,8 @@ COMMANDS: Final = {
         "Compare the Delta and the Iceberg side of a table.",
     ),
     "import": ("import_:import_command", "Make a twinlake table of an Iceberg table, in place."),
+    "serve": ("serve:serve", "Serve tables to Iceberg clients as an Iceberg REST catalog."),
+    "catalog": ("catalog:catalog", "Manage the names of `twinlake serve`."),
     "verify": ("verify:verify", "Check models of commits, and the code that commits."),
     "demo": ("demo:demo", "Run the examples on real tables and show each step."),
     "completion": ("completion:completion", "Print the completion script of a shell."),

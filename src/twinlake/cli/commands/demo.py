@@ -39,8 +39,9 @@ def demo(output: Output, keep: Path | None, no_spark: bool) -> None:
     change data feed and deletion vectors and shows after each step the lines of the log, and the
     errors of clients that do not support a feature. Then two writers conflict, and a version is
     restored. Spark writes, merges and deletes a million rows, and a table is upgraded so that
-    Iceberg writers may write it. Last come an anomaly of concurrent commits that a model checker
-    finds, its fix, and the same history on a table.
+    Iceberg writers may write it. Then come an anomaly of concurrent commits that a model checker
+    finds, its fix, and the same history on a table. Last, PyIceberg writes a table through the
+    catalog server, and Spark reads and changes it.
     """
     with contextlib.ExitStack() as stack:
         folder = keep or Path(
@@ -69,6 +70,8 @@ def _steps(folder: Path, *, on_spark: bool) -> Iterator[Any]:
             yield from load_example("rows").steps(folder, spark)
             yield from load_example("iceberg").steps(folder, spark)
         yield from last.steps(folder, spark)
+        if spark is not None:
+            yield from load_example("catalog").steps(folder, spark)
 
 
 def _without_spark(error: UserError) -> Any:

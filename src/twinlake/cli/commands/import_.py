@@ -41,7 +41,8 @@ def import_command(
     cannot represent is refused, and nothing is written. Exit status: 0 if it was imported, else 1.
     """
     with progress_display(output) as progress, progress.stage("importing"):
-        result = import_iceberg(source, mode=mode, options=dict(options) or None)
+        runtime = progress.counting_runtime("reading footers")
+        result = import_iceberg(source, mode=mode, options=dict(options) or None, runtime=runtime)
     twin = "yes" if result.is_twin else "no"
     if result.accepts_iceberg_writers:
         twin = "yes, also for Iceberg writers"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import pyarrow as pa
 
 from twinlake.cli.command import command, limit_option, shown_rows
+from twinlake.cli.query_columns import scanned_columns
 from twinlake.cli.row_view import row_blocks, row_records
 from twinlake.cli.text import count_text
 from twinlake.cli.view import View
@@ -75,25 +77,28 @@ def query(output: Output, reference: TableReference, sql: str, limit: int | None
 def _run(table: Table, sql: str, limit: int | None) -> tuple[pa.Table, bool]:
     """The rows of the result, and whether there are more than the limit."""
     duckdb = _duckdb()
-    rows = _TableRows(table)
+    schema, names = table.to_arrow(limit=0).schema, _names(table)
+    failed: list[TwinlakeError] = []
     # What does not fit into memory is spilled; by default into the working directory.
     with tempfile.TemporaryDirectory(prefix="twinlake-query-") as folder:
         settings = {**_SETTINGS, "temp_directory": folder}
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            for name in _names(table):
-                connection.register(name, rows)
-            connection.execute("SET lock_configuration = true")
             try:
                 _check_statement(duckdb, connection, sql)
+                columns = scanned_columns(connection, sql, names, schema)
+                rows = _TableRows(table, schema, columns, failed)
+                for name in names:
+                    connection.register(name, rows)
+                connection.execute("SET lock_configuration = true")
                 relation = connection.sql(sql)
                 kinds = [str(kind) for kind in relation.types]
                 found, is_cut = _limited(_reader(relation), limit)
                 return _with_integers(found, kinds), is_cut
             except duckdb.Error as error:
-                raise rows.failure or _failed(sql, error) from error
+                raise _first(failed) or _failed(sql, error) from error
             except (pa.ArrowException, OSError) as error:
-                raise rows.failure or error from error
+                raise _first(failed) or error from error
 
 
 def _duckdb() -> Any:
@@ -110,27 +115,43 @@ def _duckdb() -> Any:
     return duckdb
 
 
+@dataclass(frozen=True, slots=True)
 class _TableRows:
     """The rows of a table as Arrow streams; DuckDB asks for one a scan.
 
-    An error of ours comes out of a stream as text only, so that it is kept here.
+    Streams have all columns of the table, because the query names them; those that it does not
+    read are null instead of being read.
     """
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._schema = table.to_arrow(limit=0).schema
-        self.failure: TwinlakeError | None = None
+    table: Table
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    failed: list[TwinlakeError]
+    """Errors of ours: they come out of a stream as text only."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        reader = pa.RecordBatchReader.from_batches(self._schema, self._batches())
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._table.to_batches()
+            for batch in self.table.to_batches(self.columns):
+                yield self._with_all_columns(batch)
         except TwinlakeError as error:
-            self.failure = error
+            self.failed.append(error)
             raise
+
+    def _with_all_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        there = set(self.columns)
+        arrays = [
+            batch.column(field.name) if field.name in there else pa.nulls(len(batch), field.type)
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _first(errors: Sequence[TwinlakeError]) -> TwinlakeError | None:
+    return errors[0] if errors else None
 
 
 def _names(table: Table) -> list[str]:

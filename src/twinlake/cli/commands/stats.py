@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinlake.cli.command import command
+from twinlake.cli.range_counts import power_buckets, range_counts
 from twinlake.cli.row_view import value_text
 from twinlake.cli.text import count_text, truncate
-from twinlake.cli.view import Bars, Fields, Grid, View
+from twinlake.cli.view import Bars, Fields, Grid, Ranges, View
 from twinlake.schema import Struct, render_path, render_type
 from twinlake.table import human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from twinlake.cli.output import Output
     from twinlake.cli.table_reference import TableReference
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["stats"]
 
-_BUCKETS: Final = 8
 _BOUND_WIDTH: Final = 26
 #: Ends the maximum of a long text that was cut: no character is greater.
 _GREATEST: Final = "\U0010ffff"
@@ -42,7 +42,8 @@ def stats(output: Output, reference: TableReference, where: str | None) -> None:
     """Show file sizes, rows and value ranges of a table.
 
     Everything comes from the log; no data file is opened. Nulls and ranges are those of the rows in
-    the files: rows that a deletion vector hides count too, and bounds of long texts are cut.
+    the files: rows that a deletion vector hides count too, and bounds of long texts are cut. Where
+    few files lie over each part of a column's range, predicates on it skip the others.
     """
     table = reference.open()
     files = table.files(where)
@@ -77,22 +78,17 @@ def _totals(files: pa.Table) -> dict[str, Any]:
         "num_rows_in_files": in_files,
         "num_deleted_rows": hidden,
         "num_deletion_vectors": num_vectors,
-        "file_sizes": list(_buckets(sizes)),
+        "file_sizes": _buckets(sizes, "size_in_bytes"),
+        "file_rows": _buckets(counts, "rows"),
     }
 
 
-def _buckets(sizes: pa.ChunkedArray) -> Iterator[dict[str, int]]:
-    """How many files have which size, by powers of two; at most eight of them."""
-    if not len(sizes):
-        return
-    low, high = pc.min(sizes).as_py().bit_length(), pc.max(sizes).as_py().bit_length()
-    step = -(-(high - low + 1) // _BUCKETS)
-    for bits in range(low, high + 1, step):
-        # A number of n bits is at least 2 ** (n - 1).
-        start, end = 1 << bits >> 1, 1 << (bits + step) >> 1
-        within = sizes.filter(pc.and_(pc.greater_equal(sizes, start), pc.less(sizes, end)))
-        size = pc.sum(within).as_py() or 0
-        yield {"from": start, "below": end, "files": len(within), "size_in_bytes": size}
+def _buckets(values: pa.ChunkedArray, total: str) -> list[dict[str, int]]:
+    """How many files have how much of something, and how much they have in sum."""
+    return [
+        {"from": start, "below": end, "files": len(within), total: pc.sum(within).as_py() or 0}
+        for start, end, within in power_buckets(values)
+    ]
 
 
 def _leaves(kind: Struct, path: ColumnPath = ()) -> Iterator[tuple[ColumnPath, DataType]]:
@@ -161,6 +157,7 @@ def _column(
         "min": _bound(pc.min, found.low),
         "max": _bound(pc.max, found.high),
         "files_with_range": known,
+        "range_counts": range_counts(found.low, found.high) if known else None,
     }
 
 
@@ -193,12 +190,17 @@ def _blocks(data: dict[str, Any]) -> list[Block]:
         )
     blocks: list[Block] = [Fields(tuple(details))]
     if files:
-        blocks.append(Bars(tuple(map(_bar, data["file_sizes"])), title="file sizes"))
+        blocks.append(Bars(tuple(map(_size_bar, data["file_sizes"])), title="file sizes"))
+    if data["file_rows"]:
+        blocks.append(Bars(tuple(map(_rows_bar, data["file_rows"])), title="rows of files"))
     blocks.append(
         Grid.of(
             "column type null:r min max files:r", [_cells(one, files) for one in data["columns"]]
         )
     )
+    ranges = tuple(_range(one) for one in data["columns"] if one["range_counts"])
+    if files > 1 and ranges:
+        blocks.append(Ranges(ranges, title="value ranges: files at each part, of all", whole=files))
     return blocks
 
 
@@ -216,10 +218,21 @@ def _share(part: int, whole: int | None) -> str:
     return ">99.9%" if 99.9 < share < 100 else f"{share:.3g}%"
 
 
-def _bar(bucket: dict[str, int]) -> tuple[str, int, str]:
+def _size_bar(bucket: dict[str, int]) -> tuple[str, int, str]:
     label = f"{human_size(bucket['from'])} to {human_size(bucket['below'])}"
     text = f"{count_text(bucket['files'], 'file')}, {human_size(bucket['size_in_bytes'])}"
     return label, bucket["files"], text
+
+
+def _rows_bar(bucket: dict[str, int]) -> tuple[str, int, str]:
+    label = f"{bucket['from']} to {bucket['below'] - 1}"
+    text = f"{count_text(bucket['files'], 'file')}, {count_text(bucket['rows'], 'row')}"
+    return label, bucket["files"], text
+
+
+def _range(column: dict[str, Any]) -> tuple[str, Sequence[int], str]:
+    low, high = _bound_text(column["min"]), _bound_text(column["max"])
+    return column["column"], column["range_counts"], f"{low} to {high}"
 
 
 def _cells(column: dict[str, Any], files: int) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from twinlake.cli.output import Output
     from twinlake.iceberg import SyncResult
+    from twinlake.runtime import Runtime
     from twinlake.table import Table
 
 __all__ = ["sync"]
@@ -80,7 +81,8 @@ def sync(
                 _publish(references, publish, session)
             for number, reference in enumerate(() if watch else references, 1):
                 with progress.stage(f"converting {reference.path} ({number} of {len(paths)})"):
-                    records.append(_synced(reference, session, failures))
+                    runtime = progress.counting_runtime("reading footers")
+                    records.append(_synced(reference, session, failures, runtime))
         if watch:
             _watch(references, interval, session, as_json=not _is_text(output))
             return
@@ -109,10 +111,10 @@ def _publish(references: Sequence[TableReference], name: str, session: Any) -> N
 
 
 def _synced(
-    reference: TableReference, session: Any, failures: list[TwinlakeError]
+    reference: TableReference, session: Any, failures: list[TwinlakeError], runtime: Runtime
 ) -> dict[str, Any]:
     try:
-        table = reference.open()
+        table = reference.open(runtime)
         return _record(reference, table, table.iceberg.sync(session))
     except TwinlakeError as error:
         failures.append(error)

@@ -30,13 +30,20 @@ _NUMBER = click.IntRange(min=1)
     "--fault", "kinds", multiple=True, metavar="KIND", help="Only faults of this kind. Repeatable."
 )
 @click.option(
-    "--sample", is_flag=True, help="Random schedules with random faults instead of all of them."
+    "--sample",
+    is_flag=True,
+    help="Random schedules with random faults instead of all of them; with --faults, random "
+    "schedules for each fault.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Of random schedules."
 )
 @click.option(
-    "--runs", type=_NUMBER, default=100, show_default=True, help="How many random schedules."
+    "--runs",
+    type=_NUMBER,
+    default=100,
+    show_default=True,
+    help="How many random schedules, or how many for each fault.",
 )
 @click.option("--limit", type=_NUMBER, metavar="N", help="Give up after so many schedules.")
 @click.option("--replay", metavar="ID", help="Run one schedule again, and show it step by step.")

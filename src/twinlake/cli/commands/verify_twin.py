@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import pyarrow.compute as pc
 
 from twinlake.cli.command import PAIR, command, limit_option, shown_rows
 from twinlake.cli.progress_display import progress_display
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from twinlake.cli.output import Output
     from twinlake.cli.table_reference import TableReference
     from twinlake.cli.view import Block
-    from twinlake.table import TwinReport
+    from twinlake.table import Table, TwinReport
 
 __all__ = ["verify_twin"]
 
@@ -65,13 +66,17 @@ def verify_twin(
         table = reference.open(progress.counting_runtime("reading"))
         with (
             spark_session(dict(settings), wanted=spark, progress=progress) as session,
-            progress.stage("comparing both sides"),
+            progress.stage("comparing both sides", size_in_bytes=_size(table) if rows else None),
         ):
             report = verify(table, rows, session, properties=dict(properties))
     shown = shown_rows(limit, is_terminal=output.is_terminal)
     output.show(View(data=report.to_dict(), blocks=_blocks(report, shown)))
     if not report.agrees:
         click.get_current_context().exit(1)
+
+
+def _size(table: Table) -> int:
+    return pc.sum(table.files()["size"]).as_py() or 0
 
 
 def _blocks(report: TwinReport, limit: int | None) -> list[Block]:

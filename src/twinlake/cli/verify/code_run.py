@@ -86,7 +86,8 @@ def _refuse_mixed(request: CodeRequest) -> None:
         "--shrink": request.shrink is not None,
         "--models": request.models,
         "--sample": request.sample,
-        "--faults": request.faults or bool(request.kinds),
+        # Random schedules for each fault are a way of its own.
+        "--faults": (request.faults or bool(request.kinds)) and not request.sample,
     }
     chosen = [name for name, asked in ways.items() if asked]
     if request.workloads and chosen and chosen[0] in ("--replay", "--shrink", "--models"):
@@ -135,11 +136,17 @@ def _explored(request: CodeRequest, workload: Workload) -> Exploration:
         def progress(schedules: int) -> None:
             line.update(f"{workload.name}: {count_text(schedules, 'schedule')}")
 
+        if request.faults or request.kinds:
+            return sweep(
+                workload,
+                kinds=request.kinds or FAULTS,
+                limit=request.limit,
+                runs=request.runs if request.sample else None,
+                seed=request.seed,
+                progress=progress,
+            )
         if request.sample:
             return sample(workload, seed=request.seed, runs=request.runs)
-        if request.faults or request.kinds:
-            kinds = request.kinds or FAULTS
-            return sweep(workload, kinds=kinds, limit=request.limit, progress=progress)
         return explore(workload, limit=request.limit, progress=progress)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from twinlake.iceberg.derive.annotations import without_lost_annotations
 from twinlake.iceberg.format.manifest import DamagedFile
 from twinlake.protocol import HISTORY_AGE, requested_iceberg_properties, snapshot_age_ms
 
@@ -130,7 +131,7 @@ def _since(snapshot: SnapshotEntry) -> int:
 def _without_first(metadata: TableMetadata, count: int) -> TableMetadata:
     if count == 0:
         return metadata
-    kept = metadata.without_first(count)
+    kept = without_lost_annotations(metadata.without_first(count))
     if len(metadata.schemas) == 1:
         return kept
     schemas = {metadata.current_schema_id, *(one.schema_id for one in kept.snapshots())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from twinlake.iceberg.derive.annotations import annotated
 from twinlake.iceberg.derive.table_properties import iceberg_properties
 from twinlake.iceberg.format.schema import highest_id
 from twinlake.iceberg.format.sort_order import UNSORTED, sort_order
@@ -46,11 +47,15 @@ def next_metadata(
         properties=iceberg_properties(commit, old),
         current_snapshot_id=old.current_snapshot_id if old else None,
         refs=old.refs if old else {},
+        statistics=old.statistics if old else (),
+        partition_statistics=old.partition_statistics if old else (),
         snapshot_texts=old.snapshot_texts if old else NO_ENTRIES,
         snapshot_log=old.snapshot_log if old else NO_ENTRIES,
         next_row_id=next_row_id(commit, old),
     )
-    return metadata if snapshot is None else metadata.followed_by(snapshot)
+    if snapshot is not None:
+        metadata = metadata.followed_by(snapshot)
+    return annotated(metadata, commit.annotations)
 
 
 def _last_column_id(layout: TableLayout) -> int:

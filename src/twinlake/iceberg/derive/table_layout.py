@@ -14,7 +14,7 @@ from twinlake.iceberg.format.name_mapping import name_mapping
 from twinlake.iceberg.format.partition_spec import PartitionSpec, partition_spec, partition_tuple
 from twinlake.iceberg.format.schema import IcebergSchema, iceberg_schema
 from twinlake.log import CanonicalPaths
-from twinlake.protocol import features, keys, partition_zone
+from twinlake.protocol import NO_ANNOTATIONS, features, keys, partition_zone
 from twinlake.storage import decode_path, split_scheme
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.iceberg.derive.operation import FileChanges
-    from twinlake.protocol import Metadata
+    from twinlake.protocol import IcebergAnnotations, Metadata
     from twinlake.schema import ColumnPath
 
 __all__ = ["DeltaCommit", "TableLayout", "file_location", "layout_of"]
@@ -125,6 +125,8 @@ class DeltaCommit:
     """The columns the table is clustered by, as paths of physical names."""
     snapshot_id: int | None = None
     """The id an Iceberg client gave to its own commit, if the log records one."""
+    annotations: IcebergAnnotations = NO_ANNOTATIONS
+    """Tags and statistics of the table's snapshots."""
 
 
 def file_location(root: str, path: str) -> str:

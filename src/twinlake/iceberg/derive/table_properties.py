@@ -8,12 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinlake.iceberg.derive.expiry import retention_ms
-from twinlake.protocol import HISTORY_AGE, keys, requested_iceberg_properties
+from twinlake.protocol import (
+    COPY_ON_WRITE,
+    HISTORY_AGE,
+    SERIALIZABLE,
+    keys,
+    requested_iceberg_properties,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.derive.table_layout import DeltaCommit
+    from twinlake.iceberg.derive.table_layout import DeltaCommit, TableLayout
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.protocol import Metadata
 
@@ -33,6 +39,7 @@ _CODECS: Final[Mapping[str, str]] = {
     **{name: name for name in ("uncompressed", "snappy", "gzip", "lz4", "zstd", "brotli")},
 }
 _DEFAULT_CODEC: Final = "snappy"
+_MERGE_ON_READ_SINCE: Final = 3
 
 
 def iceberg_properties(commit: DeltaCommit, old: TableMetadata | None) -> dict[str, str]:
@@ -41,7 +48,8 @@ def iceberg_properties(commit: DeltaCommit, old: TableMetadata | None) -> dict[s
     return {
         **_RETRIES,
         _CODEC: _codec(layout.metadata),
-        **requested_iceberg_properties(layout.metadata.configuration),
+        **_requested(layout),
+        **SERIALIZABLE,
         HISTORY_AGE: str(retention_ms(layout.metadata)),
         # Data files are Delta's: what Iceberg does not reach, Delta may need still.
         "gc.enabled": "false",
@@ -55,6 +63,17 @@ def iceberg_properties(commit: DeltaCommit, old: TableMetadata | None) -> dict[s
         "delta-version": str(commit.version),
         "delta-timestamp": str(commit.timestamp_ms),
     }
+
+
+def _requested(layout: TableLayout) -> dict[str, str]:
+    """What the table asks for; the only write mode of format 2 is not said.
+
+    Copy-on-write is the default of Iceberg, and DuckDB refuses DELETE where it is said.
+    """
+    found = requested_iceberg_properties(layout.metadata.configuration)
+    if layout.format_version < _MERGE_ON_READ_SINCE:
+        return {name: value for name, value in found.items() if name not in COPY_ON_WRITE}
+    return found
 
 
 def _codec(metadata: Metadata) -> str:

@@ -86,6 +86,8 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
     properties: dict[str, str]
     current_snapshot_id: int | None = None
     refs: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    statistics: tuple[dict[str, Any], ...] = ()
+    partition_statistics: tuple[dict[str, Any], ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     next_row_id: int | None = None
     snapshot_texts: RawEntries = NO_ENTRIES
@@ -122,7 +124,10 @@ class TableMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", o
         return msgspec.structs.replace(
             self,
             current_snapshot_id=snapshot.snapshot_id,
-            refs={"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}},
+            refs={
+                **self.refs,
+                "main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"},
+            },
             snapshot_texts=self.snapshot_texts.followed_by(_ENCODER.encode(snapshot)),
             snapshot_log=self.snapshot_log.followed_by(_ENCODER.encode(entry)),
         )

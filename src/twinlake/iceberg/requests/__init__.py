@@ -4,29 +4,34 @@ Requests and their updates, schemas, manifests and data files of other writers. 
 committing belong to ``table.iceberg_commits`` and ``iceberg.importing``.
 """
 
-from twinlake.iceberg.requests.data_file import SourceFile, add_action, partition_problem
+from twinlake.iceberg.requests.data_file import (
+    SourceFile,
+    add_action,
+    count_problem,
+    file_identity,
+    partition_problem,
+)
 from twinlake.iceberg.requests.manifest import (
     EntryStatus,
     ListedManifest,
     SourceEntry,
-    check_unpacked_size,
+    check_manifest_bytes,
     decode_manifest,
     decode_manifest_list,
 )
-from twinlake.iceberg.requests.operation import delta_operation
+from twinlake.iceberg.requests.new_table import NewTable, partition_columns
 from twinlake.iceberg.requests.properties import CLIENT_KEYS, change_properties
 from twinlake.iceberg.requests.requirements import failed_requirements
 from twinlake.iceberg.requests.schema import (
     ImportedSchema,
     changed_schema,
     import_schema,
-    with_fresh_ids,
 )
 from twinlake.iceberg.requests.snapshot_diff import SnapshotDiff, diff_files
 from twinlake.iceberg.requests.table_change import ClientSnapshot, TableChange, read_updates
 from twinlake.iceberg.requests.table_request import (
-    CommitRequest,
-    CreateRequest,
+    CommitTableRequest,
+    CreateTableRequest,
     decode_commit,
     decode_create,
     malformed,
@@ -35,11 +40,12 @@ from twinlake.iceberg.requests.table_request import (
 __all__ = [
     "CLIENT_KEYS",
     "ClientSnapshot",
-    "CommitRequest",
-    "CreateRequest",
+    "CommitTableRequest",
+    "CreateTableRequest",
     "EntryStatus",
     "ImportedSchema",
     "ListedManifest",
+    "NewTable",
     "SnapshotDiff",
     "SourceEntry",
     "SourceFile",
@@ -47,17 +53,18 @@ __all__ = [
     "add_action",
     "change_properties",
     "changed_schema",
-    "check_unpacked_size",
+    "check_manifest_bytes",
+    "count_problem",
     "decode_commit",
     "decode_create",
     "decode_manifest",
     "decode_manifest_list",
-    "delta_operation",
     "diff_files",
     "failed_requirements",
+    "file_identity",
     "import_schema",
     "malformed",
+    "partition_columns",
     "partition_problem",
     "read_updates",
-    "with_fresh_ids",
 ]

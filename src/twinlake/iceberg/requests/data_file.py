@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.iceberg.format.schema import Leaf
     from twinlake.schema import DataType, StructField
 
-__all__ = ["SourceFile", "add_action", "partition_problem"]
+__all__ = ["SourceFile", "add_action", "count_problem", "file_identity", "partition_problem"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
@@ -63,9 +63,38 @@ class SourceFile:
     content_size: int | None = None
     """Where in a Puffin file the deletion vector is."""
 
+    @property
+    def identity(self) -> str:
+        """What tells it from every other file; several vectors share one Puffin file."""
+        return file_identity(self.path, self.content_offset)
 
-def partition_problem(file: SourceFile) -> str:
-    """Why the partition of a file cannot be said; empty where it can."""
+
+def file_identity(path: str, content_offset: int | None) -> str:
+    """What tells a file, or a vector in one, from every other.
+
+    >>> file_identity("file:///t/dv.puffin", 4)
+    'file:///t/dv.puffin at 4'
+    """
+    return path if content_offset is None else f"{path} at {content_offset}"
+
+
+def count_problem(file: SourceFile) -> str:
+    """How the counts of a file contradict each other; empty where they do not."""
+    counts = (*file.null_value_counts.values(), *file.nan_value_counts.values())
+    if file.record_count < 0 or file.size < 0:
+        return "has less than no rows or bytes"
+    if any(not 0 <= count <= file.record_count for count in counts):
+        return f"has {file.record_count} rows, and a column with another number of nulls or NaNs"
+    return ""
+
+
+def partition_problem(file: SourceFile, columns: int | None = None) -> str:
+    """Why the partition of a file cannot be said; empty where it can.
+
+    ``columns`` is the number of partition columns.
+    """
+    if columns is not None and len(file.partition) != columns:
+        return f"has {len(file.partition)} partition values for {columns} partition columns"
     # To Delta an empty value is null.
     if "" in file.partition or b"" in file.partition:
         return "has the empty text as a partition value"

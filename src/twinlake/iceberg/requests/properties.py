@@ -18,6 +18,10 @@ __all__ = ["CLIENT_KEYS", "PropertyChange", "change_properties"]
 CLIENT_KEYS: Final = frozenset({keys.ICEBERG_POSITION_DELETES})
 """Properties of twinlake's own that a client may set; they are not shown among Iceberg's."""
 
+_FOLLOWS_SCHEMA: Final = "schema.name-mapping.default"
+"""Clients send it with every change of the schema; it follows from the schema here, and no file
+of the table needs it, since all have ids."""
+
 PropertyChange = tuple[dict[str, str], list[str]]
 """A configuration, and why parts of the change are refused."""
 
@@ -38,9 +42,11 @@ def change_properties(
     for name, value in updates.items():
         if name in CLIENT_KEYS:
             changed[name] = value
+        elif name == _FOLLOWS_SCHEMA or shown.get(name) == value:
+            continue
         elif not is_reserved_for_iceberg(name):
             changed[f"{ICEBERG_PREFIX}{name}"] = value
-        elif shown.get(name) != value:
+        else:
             problems.append(f"property {name} is said by the Iceberg metadata itself")
     for name in removals:
         if name in CLIENT_KEYS:

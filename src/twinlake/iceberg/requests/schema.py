@@ -58,10 +58,19 @@ class ImportedSchema:
 
 
 def import_schema(
-    document: Mapping[str, Any], earlier: Iterable[Mapping[str, Any]] = ()
+    document: Mapping[str, Any],
+    earlier: Iterable[Mapping[str, Any]] = (),
+    *,
+    format_version: int = 2,
 ) -> ImportedSchema:
     """The Delta schema; ``earlier`` are the schemas before it, oldest first."""
-    return _read(_Reader(_histories([*earlier, document])), document)
+    documents = [*earlier, document]
+    histories = _histories(documents) if all(map(_is_schema, documents)) else {}
+    return _read(_Reader(histories, names=_type_names(format_version)), document)
+
+
+def _type_names(format_version: int) -> frozenset[str]:
+    return _NAMES | (_SINCE_V3 if format_version > 2 else frozenset())
 
 
 def changed_schema(
@@ -79,7 +88,7 @@ def changed_schema(
     columns = dict(_columns(current))
     reader = _Reader(
         _histories([current_document, document]) if _is_schema(document) else {},
-        names=_NAMES | (_SINCE_V3 if format_version > 2 else frozenset()),
+        names=_type_names(format_version),
         columns=columns,
         types={number: kind for column in columns.values() for number, kind in _types(column)},
     )

@@ -7,6 +7,7 @@ not have it, makes the request contradictory, and it is refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -36,19 +37,22 @@ def diff_files(
     listed: Iterable[SourceEntry],
     dropped: Mapping[str, str],
     snapshot_ids: frozenset[int],
+    *,
+    may_leave_out: bool = False,
 ) -> SnapshotDiff:
     """Compare what the last snapshot of a request lists with what the table has.
 
     ``entries`` are those of all manifests that came with the request, ``listed`` those that its
-    last snapshot still lists. ``dropped`` maps the path of each live file in manifests of the table
-    that the last snapshot no longer lists to the key by which the caller knows it.
+    last snapshot still lists. ``dropped`` maps the identity of each live file in manifests of the
+    table that the last snapshot no longer lists to the key by which the caller knows it. With
+    ``may_leave_out`` they go without a word, as the files of a table that is replaced do.
     """
-    live = {e.file.path: e for e in listed if e.status is not EntryStatus.DELETED}
-    known = list(entries)
-    added = {e.file.path for e in known if e.status is EntryStatus.ADDED and _own(e, snapshot_ids)}
-    deleted = {
-        e.file.path for e in known if e.status is EntryStatus.DELETED and _own(e, snapshot_ids)
-    }
+    lasting = [entry for entry in listed if entry.status is not EntryStatus.DELETED]
+    live = {entry.file.identity: entry for entry in lasting}
+    twice = {path for path, n in Counter(e.file.identity for e in lasting).items() if n > 1}
+    own = [entry for entry in entries if _own(entry, snapshot_ids)]
+    added = {e.file.identity for e in own if e.status is EntryStatus.ADDED}
+    deleted = {e.file.identity for e in own if e.status is EntryStatus.DELETED}
     problems: list[str] = []
     for path, entry in live.items():
         if path in added or path in dropped:
@@ -57,8 +61,15 @@ def diff_files(
             problems.append(f"file {path} is listed as added by another snapshot")
         else:
             problems.append(f"file {path} is listed as existing, and the table does not have it")
+    problems.extend(f"file {path} is listed twice" for path in sorted(twice))
+    # What is left out silently here would be taken for deleted by the client.
+    problems.extend(
+        f"file {path} is deleted, and it stays in a manifest of the table or was in none"
+        for path in sorted(deleted - dropped.keys() - added)
+    )
     gone = dropped.keys() - live.keys()
-    problems.extend(f"file {path} is neither listed nor deleted" for path in sorted(gone - deleted))
+    silent = () if may_leave_out else sorted(gone - deleted)
+    problems.extend(f"file {path} is neither listed nor deleted" for path in silent)
     problems.extend(
         f"file {path} is deleted and listed"
         for path in sorted(deleted & dropped.keys() & live.keys())

@@ -13,16 +13,19 @@ import msgspec
 
 from twinlake.iceberg.requests import updates as up
 from twinlake.iceberg.requests.table_request import malformed
+from twinlake.protocol import NO_ANNOTATIONS, SnapshotTag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.iceberg.format.table_metadata import TableMetadata
+    from twinlake.protocol import IcebergAnnotations
 
 __all__ = ["ClientSnapshot", "TableChange", "read_updates"]
 
 _LAST_ADDED: Final = -1
 _MAIN: Final = "main"
+_OPERATIONS: Final = frozenset({"append", "delete", "overwrite", "replace"})
 _ENCRYPTION: Final = "encryption keys: twinlake does not encrypt data files"
 
 
@@ -50,6 +53,12 @@ class TableChange:
     """Those that lead from ``main`` to its new place."""
     properties: Mapping[str, str] = field(default_factory=dict)
     removed_properties: frozenset[str] = frozenset()
+    annotations: IcebergAnnotations = NO_ANNOTATIONS
+    """Tags and statistics files, those that were there before among them."""
+    spec: Mapping[str, Any] | None = None
+    """The partition spec of a replacement."""
+    replaces: bool = False
+    """Whether the table is made anew in its place: ``main`` is removed before it is set."""
     refusals: tuple[str, ...] = ()
 
     @property
@@ -59,9 +68,13 @@ class TableChange:
         return found.pop() if len(found) == 1 else "overwrite"
 
 
-def read_updates(requested: Iterable[up.Update], metadata: TableMetadata) -> TableChange:
-    """Sort the updates of a request to a table."""
-    reader = _UpdateReader(metadata)
+def read_updates(
+    requested: Iterable[up.Update],
+    metadata: TableMetadata,
+    annotations: IcebergAnnotations = NO_ANNOTATIONS,
+) -> TableChange:
+    """Sort the updates of a request to a table; ``annotations`` are those it has."""
+    reader = _UpdateReader(metadata, TableChange(annotations=annotations))
     for update in requested:
         reader.read(update)
     return reader.finish()
@@ -78,6 +91,12 @@ class _UpdateReader:
     added: dict[int, ClientSnapshot] = field(default_factory=dict)
     main: int | None = None
     """Where the request points ``main``."""
+    default_spec: int | None = None
+
+    @property
+    def _replaces(self) -> bool:
+        """Whether the table is replaced: clients remove ``main`` before anything else."""
+        return self.change.replaces
 
     def read(self, update: up.Update) -> None:
         match update:
@@ -90,7 +109,8 @@ class _UpdateReader:
                 self._spec(spec)
             case up.SetDefaultSpec(spec_id=number):
                 known = {self.metadata.default_spec_id, _LAST_ADDED, *_ids(self.specs, "spec-id")}
-                if number not in known:
+                self.default_spec = number
+                if number not in known and not self._replaces:
                     self._refuse(f"partition spec {number}: Delta tables have one partitioning")
             case up.AddSortOrder(sort_order=order):
                 self.orders.append(order)
@@ -114,8 +134,43 @@ class _UpdateReader:
                 left = {k: v for k, v in self.change.properties.items() if k not in names}
                 removed = self.change.removed_properties | set(names)
                 self.change = replace(self.change, properties=left, removed_properties=removed)
+            case (
+                up.RemoveSnapshotRef()
+                | up.SetStatistics()
+                | up.RemoveStatistics()
+                | up.SetPartitionStatistics()
+                | up.RemovePartitionStatistics()
+            ):
+                self._annotate(update)
             case _:
                 self._read_what_must_not_change(update)
+
+    def _annotate(self, update: up.Update) -> None:
+        now = self.change.annotations
+        match update:
+            case up.RemoveSnapshotRef(ref_name=name):
+                if name == _MAIN:
+                    self.change = replace(self.change, replaces=True)
+                now = now.without_tag(name)
+            case up.SetStatistics(statistics=document):
+                now = now.with_statistics(self._of_snapshot(document), of_partitions=False)
+            case up.SetPartitionStatistics(partition_statistics=document):
+                now = now.with_statistics(self._of_snapshot(document), of_partitions=True)
+            case up.RemoveStatistics(snapshot_id=number):
+                now = now.without_statistics(number, of_partitions=False)
+            case up.RemovePartitionStatistics(snapshot_id=number):
+                now = now.without_statistics(number, of_partitions=True)
+        self.change = replace(self.change, annotations=now)
+
+    def _of_snapshot(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Statistics of a snapshot that the table has."""
+        number = document["snapshot-id"]
+        if not self._has_snapshot(number):
+            self._refuse(f"statistics of snapshot {number}: the table has no such snapshot")
+        return document
+
+    def _has_snapshot(self, number: int) -> bool:
+        return number in self.added or self.metadata.has_snapshot(number)
 
     def _read_what_must_not_change(self, update: up.Update) -> None:
         metadata = self.metadata
@@ -137,23 +192,22 @@ class _UpdateReader:
                     "expiring snapshots: they expire with the Delta history, by VACUUM and "
                     "`history.expire.max-snapshot-age-ms`"
                 )
-            case up.RemoveSnapshotRef(ref_name=name):
-                if name in metadata.refs:
-                    self._refuse(f"removing {name}: Delta has one line of versions")
             case up.RemovePartitionSpecs() | up.RemoveSchemas():
                 self._refuse("removing schemas or specs: they go with the snapshots that use them")
-            case (
-                up.SetStatistics()
-                | up.RemoveStatistics()
-                | up.SetPartitionStatistics()
-                | up.RemovePartitionStatistics()
-            ):
-                self._refuse("statistics files: the table does not keep them yet")
             case _:
                 self._refuse(_ENCRYPTION)
 
     def finish(self) -> TableChange:
+        if self.change.replaces:
+            self._replace()
         return replace(self.change, snapshots=self._line_of_main(), refusals=tuple(self.refusals))
+
+    def _replace(self) -> None:
+        spec = self.specs[-1] if self.specs else None
+        if self.default_spec not in (None, _LAST_ADDED):
+            known = (*self.metadata.partition_specs, *self.specs)
+            spec = _by_id(known, "spec-id", self.default_spec or 0)
+        self.change = replace(self.change, spec=spec)
 
     def _refuse(self, why: str) -> None:
         if why not in self.refusals:
@@ -169,11 +223,15 @@ class _UpdateReader:
         if found is None:
             self._refuse(f"schema {number}: there is none")
             return
+        if found.get("identifier-field-ids"):
+            self._refuse("identifier fields: Delta has none")
+        if not found["fields"]:
+            self._refuse("a schema without columns: a table keeps one at least")
         self.change = replace(self.change, schema=found)
 
     def _spec(self, spec: Mapping[str, Any]) -> None:
         current = _by_id(self.metadata.partition_specs, "spec-id", self.metadata.default_spec_id)
-        if _parts(spec) != _parts(current):
+        if _parts(spec) != _parts(current) and not self._replaces:
             self._refuse(
                 "another partition spec: a Delta table keeps its partitioning; create a new table"
             )
@@ -188,13 +246,27 @@ class _UpdateReader:
             found = msgspec.convert(document, ClientSnapshot)
         except (msgspec.MsgspecError, ValueError) as error:
             raise malformed(f"the snapshot is none: {error}") from error
+        if found.operation not in _OPERATIONS:
+            raise malformed(f"{found.operation!r} is no operation of a snapshot")
+        if found.snapshot_id in self.added:
+            raise malformed(f"snapshot {found.snapshot_id} is added twice")
         self.added[found.snapshot_id] = found
 
     def _reference(self, update: up.SetSnapshotRef) -> None:
         if update.ref_name != _MAIN:
-            what = "tag" if update.type == "tag" else "branch"
-            self._refuse(f"{what} {update.ref_name}: Delta has one line of versions, main")
+            self._tag(update)
             return
+        if update.type != "branch":
+            raise malformed(f"main is a branch, and no {update.type!r}")
+        if (update.max_ref_age_ms, update.max_snapshot_age_ms, update.min_snapshots_to_keep) != (
+            None,
+            None,
+            None,
+        ):
+            self._refuse(
+                "retention of main: set `history.expire.max-snapshot-age-ms`, a property of the "
+                "table"
+            )
         current = self.metadata.current_snapshot_id
         if update.snapshot_id not in self.added and update.snapshot_id != current:
             self._refuse(
@@ -203,6 +275,22 @@ class _UpdateReader:
             )
             return
         self.main = update.snapshot_id
+
+    def _tag(self, update: up.SetSnapshotRef) -> None:
+        name, number = update.ref_name, update.snapshot_id
+        if not name or (update.max_ref_age_ms is not None and update.max_ref_age_ms < 1):
+            raise malformed("a tag has a name, and a `max-ref-age-ms` above 0 if any")
+        if update.type != "tag":
+            self._refuse(f"branch {name}: Delta has one line of versions, main")
+        elif update.max_snapshot_age_ms is not None or update.min_snapshots_to_keep is not None:
+            self._refuse(f"snapshots to keep for tag {name}: only a branch has several")
+        elif not self._has_snapshot(number):
+            self._refuse(f"tag {name} at snapshot {number}: the table has no such snapshot")
+        else:
+            found = self.change.annotations.with_tag(
+                SnapshotTag(name, number, update.max_ref_age_ms)
+            )
+            self.change = replace(self.change, annotations=found)
 
     def _line_of_main(self) -> tuple[ClientSnapshot, ...]:
         """The added snapshots that lead to where ``main`` is to be, oldest first."""
@@ -221,7 +309,7 @@ def _ids(documents: Iterable[Mapping[str, Any]], key: str) -> set[Any]:
 
 
 def _by_id(documents: Iterable[Mapping[str, Any]], key: str, number: int) -> Mapping[str, Any]:
-    return next((one for one in documents if one[key] == number), {})
+    return next((one for one in documents if one.get(key) == number), {})
 
 
 def _parts(spec: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:

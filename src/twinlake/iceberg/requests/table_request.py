@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from twinlake.errors import Code, UserError
+from twinlake.iceberg.requests.documents import (
+    check_order_document,
+    check_schema_document,
+    check_spec_document,
+    check_update_documents,
+)
 from twinlake.iceberg.requests.requirements import AssertCreate, AssertRefSnapshotId, Requirement
-from twinlake.iceberg.requests.updates import AddSnapshot, Update
+from twinlake.iceberg.requests.updates import AddSnapshot, SetSnapshotRef, Update
 
-__all__ = ["CommitRequest", "CreateRequest", "decode_commit", "decode_create", "malformed"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "CommitTableRequest",
+    "CreateTableRequest",
+    "decode_commit",
+    "decode_create",
+    "malformed",
+]
 
 
-class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class CommitTableRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """``CommitTableRequest``."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -23,6 +39,16 @@ class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     def creates(self) -> bool:
         """Whether the request is about a table that does not exist yet."""
         return any(isinstance(one, AssertCreate) for one in self.requirements)
+
+    @property
+    def other_requirements(self) -> tuple[Requirement, ...]:
+        """All but that the table does not exist."""
+        return tuple(one for one in self.requirements if not isinstance(one, AssertCreate))
+
+    def rows_only(self) -> CommitTableRequest:
+        """The same request without what makes the table: its snapshots, and where main goes."""
+        kept = (u for u in self.updates if isinstance(u, AddSnapshot | SetSnapshotRef))
+        return CommitTableRequest(updates=tuple(kept))
 
     @property
     def base_snapshot_id(self) -> int | None:
@@ -38,7 +64,7 @@ class CommitRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return found if isinstance(found, int) else None
 
 
-class CreateRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class CreateTableRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """``CreateTableRequest``."""
 
     name: str
@@ -52,23 +78,37 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 _Body = TypeVar("_Body")
 
-_COMMIT: Final = msgspec.json.Decoder(CommitRequest)
-_CREATE: Final = msgspec.json.Decoder(CreateRequest)
+_COMMIT: Final = msgspec.json.Decoder(CommitTableRequest)
+_CREATE: Final = msgspec.json.Decoder(CreateTableRequest)
 
 
-def decode_commit(body: bytes) -> CommitRequest:
+def decode_commit(body: bytes) -> CommitTableRequest:
     """A commit request; ``UserError`` where the body is none, or asks for an unknown update."""
-    return _decoded(_COMMIT, body)
+    found = _decoded(_COMMIT, body)
+    with _as_malformed():
+        check_update_documents(found.updates)
+    return found
 
 
-def decode_create(body: bytes) -> CreateRequest:
+def decode_create(body: bytes) -> CreateTableRequest:
     """A request to create a table."""
-    return _decoded(_CREATE, body)
+    found = _decoded(_CREATE, body)
+    with _as_malformed():
+        check_schema_document(found.schema)
+        check_spec_document(found.partition_spec)
+        check_order_document(found.write_order)
+    return found
 
 
 def _decoded(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
-    try:
+    with _as_malformed():
         return decoder.decode(body)
+
+
+@contextlib.contextmanager
+def _as_malformed() -> Iterator[None]:
+    try:
+        yield
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise malformed(str(error) or type(error).__name__) from error
 

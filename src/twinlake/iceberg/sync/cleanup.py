@@ -143,7 +143,9 @@ def sweep(metadata: TableMetadata, written: Iterable[str], files: MetadataFiles)
     Returns whether there was anything.
     """
     own = files.metadata_location(metadata.delta_version)
-    needed = {files.key_of(location) for location in (*written, own)}
+    statistics = (*metadata.statistics, *metadata.partition_statistics)
+    named = [str(one.get("statistics-path")) for one in statistics]
+    needed = {files.key_of(location) for location in (*written, own, *named)}
     try:
         listed = [item for item in files.listed() if _OWN.fullmatch(item.key)]
         now = next((item.modified_ms for item in listed if item.key == files.key_of(own)), 0)

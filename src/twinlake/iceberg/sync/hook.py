@@ -19,13 +19,14 @@ from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.iceberg.sync.table_sync import sync_table
 from twinlake.log import commit_key, load_snapshot
 from twinlake.protocol import keys
+from twinlake.runtime import silent
 
 if TYPE_CHECKING:
     from twinlake.commit import HookContext
     from twinlake.iceberg.sync.table_sync import SyncResult
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
-    from twinlake.runtime import Executor
+    from twinlake.runtime import Executor, Progress
 
 __all__ = [
     "ICEBERG_HOOKS",
@@ -85,11 +86,12 @@ def sync_and_record(
     *,
     executor: Executor | None = None,
     check: IntegrityCheck = IntegrityCheck.SIZES,
+    progress: Progress = silent,
 ) -> SyncResult:
     """Convert what is missing; a failure is written down before it is raised."""
     files = MetadataFiles(snapshot.store)
     try:
-        done = sync_table(snapshot, executor=executor, check=check)
+        done = sync_table(snapshot, executor=executor, check=check, progress=progress)
     except Exception as error:
         why = _said(error)
         # A store that fails must not hide why.

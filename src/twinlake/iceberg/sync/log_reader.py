@@ -12,6 +12,7 @@ from twinlake.actions import (
     DomainMetadata,
     Metadata,
     RemoveFile,
+    find_annotations,
     find_clustering,
     find_row_tracking,
 )
@@ -31,7 +32,16 @@ from twinlake.iceberg.derive.snapshot_id import recorded_id
 from twinlake.iceberg.derive.table_layout import DeltaCommit, layout_of
 from twinlake.iceberg.sync.foreign_files import ForeignFiles, is_judged, unjudged_paths
 from twinlake.log import commit_key, load_snapshot, read_commit, readable_commits
-from twinlake.protocol import CLUSTERING_DOMAIN, Clustering, features, keys
+from twinlake.protocol import (
+    CLUSTERING_DOMAIN,
+    ICEBERG_DOMAIN,
+    NO_ANNOTATIONS,
+    Clustering,
+    IcebergAnnotations,
+    features,
+    keys,
+)
+from twinlake.runtime import silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +49,7 @@ if TYPE_CHECKING:
     from twinlake.actions import Action
     from twinlake.iceberg.derive.table_layout import TableLayout
     from twinlake.log import CommitTimes, Snapshot
-    from twinlake.runtime import Executor
+    from twinlake.runtime import Executor, Progress
     from twinlake.storage import ObjectMeta
 
 __all__ = ["LogCommit", "LogGap", "LogReader"]
@@ -67,7 +77,14 @@ class LogCommit:
 class LogReader:
     """Reads the log of a table up to one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, location: str, executor: Executor) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        location: str,
+        executor: Executor,
+        progress: Progress = silent,
+    ) -> None:
+        self._progress = progress
         self._snapshot = snapshot
         self._store = snapshot.store
         self._location = location
@@ -195,6 +212,7 @@ class LogReader:
             row_id_mark=_row_id_mark(snapshot.domains.values()),
             clustering=_clustering(snapshot.domains.values()).physical_paths(snapshot.metadata),
             snapshot_id=recorded_id(snapshot.metadata.id, info),
+            annotations=_annotations(snapshot.domains.values()),
         )
         check_listed_once(snapshot)
         self._judge_all(snapshot)
@@ -216,8 +234,10 @@ class LogReader:
         """Every commit after ``version``, oldest first."""
         commits = [(v, self._read(v)) for v in range(version + 1, self._snapshot.version + 1)]
         metadata = self._metadata_before(commits, version)
-        clustering = self._clustering_before(commits, version)
-        for number, actions in commits:
+        clustering = _clustering(self._domains_before(commits, version, CLUSTERING_DOMAIN))
+        annotations = _annotations(self._domains_before(commits, version, ICEBERG_DOMAIN))
+        for done, (number, actions) in enumerate(commits):
+            self._progress("sync", done, len(commits))
             before = layout_of(metadata, self._location)
             info = next((a for a in actions if isinstance(a, CommitInfo)), None)
             found = next((a for a in actions if isinstance(a, Metadata)), None)
@@ -227,6 +247,7 @@ class LogReader:
                     raise LogGap(f"version {number} has no Iceberg form: {problem.what}")
             domains = [a for a in actions if isinstance(a, DomainMetadata)]
             clustering = find_clustering(domains) or clustering
+            annotations = find_annotations(domains) or annotations
             layout = layout_of(metadata, self._location)
             stamp = self._timestamp(number, metadata, info)
             changes = self._changes(number, actions, (before, layout), stamp)
@@ -241,6 +262,7 @@ class LogReader:
                 row_id_mark=_row_id_mark(domains),
                 clustering=clustering.physical_paths(metadata),
                 snapshot_id=recorded_id(metadata.id, info),
+                annotations=annotations,
             )
             yield LogCommit(commit=commit, info=info)
 
@@ -278,15 +300,15 @@ class LogReader:
                 return first
         return self._before(version).metadata
 
-    def _clustering_before(
-        self, commits: list[tuple[int, tuple[Action, ...]]], version: int
-    ) -> Clustering:
-        """The clustering until a commit says otherwise."""
-        changes = [n for n, found in commits if any(_states_clustering(a) for a in found)]
+    def _domains_before(
+        self, commits: list[tuple[int, tuple[Action, ...]]], version: int, name: str
+    ) -> Iterable[DomainMetadata]:
+        """The domains until a commit states the one of a name; none where the first one does."""
+        changes = [n for n, found in commits if any(_states(a, name) for a in found)]
         if changes[:1] == [version + 1]:
-            return Clustering()
+            return ()
         state = self._before(version) if changes else self._snapshot
-        return _clustering(state.domains.values())
+        return state.domains.values()
 
     def _before(self, version: int) -> Snapshot:
         """The table as the metadata shows it, which may be older than the log."""
@@ -331,12 +353,16 @@ def _engine(info: CommitInfo | None) -> str:
     return (known or "").partition("/")[0]
 
 
-def _states_clustering(action: Action) -> bool:
-    return isinstance(action, DomainMetadata) and action.domain == CLUSTERING_DOMAIN
+def _states(action: Action, domain: str) -> bool:
+    return isinstance(action, DomainMetadata) and action.domain == domain
 
 
 def _clustering(domains: Iterable[DomainMetadata]) -> Clustering:
     return find_clustering(domains) or Clustering()
+
+
+def _annotations(domains: Iterable[DomainMetadata]) -> IcebergAnnotations:
+    return find_annotations(domains) or NO_ANNOTATIONS
 
 
 def _row_id_mark(domains: Iterable[DomainMetadata]) -> int | None:

@@ -28,13 +28,13 @@ from twinlake.iceberg.sync.manifest_reader import ManifestCache, StoredManifests
 from twinlake.iceberg.sync.metadata_cache import METADATA_CACHE, CachedState
 from twinlake.iceberg.sync.metadata_files import MetadataFiles
 from twinlake.log import load_snapshot
-from twinlake.runtime import InProcess
+from twinlake.runtime import InProcess, silent
 
 if TYPE_CHECKING:
     from twinlake.iceberg.derive.table_layout import DeltaCommit
     from twinlake.iceberg.format.table_metadata import TableMetadata
     from twinlake.log import Snapshot
-    from twinlake.runtime import Executor
+    from twinlake.runtime import Executor, Progress
     from twinlake.storage import ObjectMeta
 
 __all__ = ["SyncResult", "sync_table", "synced_version"]
@@ -66,6 +66,7 @@ def sync_table(
     *,
     executor: Executor | None = None,
     check: IntegrityCheck = IntegrityCheck.SIZES,
+    progress: Progress = silent,
 ) -> SyncResult:
     """Bring the Iceberg side to the version of a snapshot; metadata that is ahead is left alone.
 
@@ -75,7 +76,7 @@ def sync_table(
     """
     executor = executor or InProcess()
     files = MetadataFiles(snapshot.store)
-    source = LogReader(snapshot, files.location, executor)
+    source = LogReader(snapshot, files.location, executor, progress)
     # First of all: what is rebuilt after this look is not what is read after it.
     marker = files.rebuild_marker()
     newest = files.newest()
@@ -109,7 +110,8 @@ def sync_table(
         # The Iceberg side was further than this value: going back to it would lose what came since.
         latest = load_snapshot(snapshot.store)
         if latest.version > snapshot.version:
-            snapshot, source = latest, LogReader(latest, files.location, executor)
+            snapshot = latest
+            source = LogReader(latest, files.location, executor, progress)
     return _rebuild(snapshot, files, source, why, executor)
 
 

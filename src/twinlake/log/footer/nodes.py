@@ -95,6 +95,9 @@ _CONVERTED: Final = {
     20: "BSON",
     21: "INTERVAL",
 }
+_TIMESTAMP_MILLIS, _UINT_8 = 9, 11
+_UNITS: Final = {1: 3, 2: 6, 3: 9}
+_INTEGERS: Final = tuple((bits, signed) for signed in (0, 1) for bits in (8, 16, 32, 64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,9 +298,33 @@ def _node(element: dict[int, Any], children: tuple[ParquetNode, ...]) -> Parquet
         repetition=_REPETITIONS[_natural(element.get(3, 0))],
         physical_type=_TYPES[_natural(element[1])] if 1 in element else None,
         annotation=annotation,
+        parameters=_parameters(element, annotation, logical),
         field_id=_natural(element[9]) if 9 in element else None,
         children=children,
     )
+
+
+def _parameters(
+    element: dict[int, Any], annotation: str | None, logical: int | None
+) -> tuple[int, ...]:
+    """What the logical type is parameterized by, as ``ParquetNode`` has it."""
+    found = {} if logical is None else element[10][logical]
+    if annotation == "DECIMAL":
+        # Both are in fields of their own as well, whichever way the type is said.
+        scale, precision = (
+            (found.get(1), found.get(2)) if found else (element.get(7, 0), element.get(8))
+        )
+        return (_natural(precision), _natural(scale))
+    if annotation == "TIMESTAMP":
+        if logical is None:
+            # Before there were logical types, all timestamps were in UTC.
+            return (1, 3 if element[6] == _TIMESTAMP_MILLIS else 6)
+        return (int(bool(found.get(1))), _UNITS.get(next(iter(found.get(2, {})), 0), 0))
+    if annotation == "INTEGER":
+        if logical is None:
+            return _INTEGERS[element[6] - _UINT_8]
+        return (abs(int(found.get(1, 0))), int(bool(found.get(2))))
+    return ()
 
 
 def _natural(value: Any) -> int:

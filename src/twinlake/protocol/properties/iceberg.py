@@ -20,6 +20,7 @@ __all__ = [
     "COPY_ON_WRITE",
     "HISTORY_AGE",
     "ICEBERG_PREFIX",
+    "SERIALIZABLE",
     "iceberg_key",
     "iceberg_property_problem",
     "is_reserved_for_iceberg",
@@ -32,6 +33,10 @@ COPY_ON_WRITE: Final = MappingProxyType(
     {f"write.{kind}.mode": "copy-on-write" for kind in ("delete", "update", "merge")}
 )
 """What format version 2 writes by: its other way of deleting rows has no form in Delta."""
+SERIALIZABLE: Final = MappingProxyType(
+    {f"write.{kind}.isolation-level": "serializable" for kind in ("delete", "update", "merge")}
+)
+"""What Iceberg clients validate by; a weaker level loses rows without a conflict."""
 
 #: What twinlake sets itself, and what Iceberg keeps for its own use.
 _KEPT: Final = frozenset(
@@ -54,6 +59,7 @@ _KEPT: Final = frozenset(
         "format-version",
         "snapshot-count",
         "uuid",
+        *SERIALIZABLE,
     }
 )
 _KEPT_PREFIXES: Final = ("delta-", "delta.", "encryption.", "twinlake.")

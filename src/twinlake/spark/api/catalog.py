@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from twinlake.errors import Code, UserError
 from twinlake.spark.session import check_session, session_conf, settings_of
 from twinlake.storage import parse_location
-from twinlake.table import Catalog, Table, default_catalog_path
+from twinlake.table import Table, default_catalog_path, open_names
 from twinlake.table.catalog import split_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from twinlake.table import TableName
+    from twinlake.table import Names, TableName
 
 __all__ = [
     "CatalogTableReference",
@@ -41,11 +41,11 @@ class CatalogTableReference:
     name: str | None = None
 
 
-def session_catalog(spark: SparkSession) -> Catalog:
+def session_catalog(spark: SparkSession) -> Names:
     """The catalog of names of the session; bare names are in its current database."""
     check_session(spark)
     file = session_conf(spark, _CATALOG, "") or default_catalog_path(os.environ)
-    return Catalog(file, namespace=spark.catalog.currentDatabase())
+    return open_names(file, namespace=spark.catalog.currentDatabase())
 
 
 def without_spark_catalog(name: str) -> str:
@@ -66,7 +66,7 @@ def find_table(spark: SparkSession, name: str) -> CatalogTableReference:
     full = names.parse(wanted)
     by_path = full.namespace == "delta" and "/" in full.table
     if not by_path and not names.exists(wanted):
-        raise missing_table(name, f"{names.file.path} has no table of that name")
+        raise missing_table(name, f"{names.place} has no table of that name")
     location = names.locate(wanted)
     if not table_exists_at(spark, location):
         raise missing_table(name, f"there is no Delta log at {location}")

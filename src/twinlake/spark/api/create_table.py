@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.protocol import Metadata
-    from twinlake.table import Catalog, Table, TableName
+    from twinlake.table import Names, Table, TableName
 
 __all__ = ["CreateMode", "TableDefinition"]
 
@@ -115,7 +115,7 @@ _OPERATIONS: Final = {
 class _Target:
     """The name and location that a definition asks for."""
 
-    names: Catalog
+    names: Names
     location: str
     name: TableName | None
     registered: bool
@@ -140,15 +140,7 @@ class _Target:
             return cls._of_path(names, wanted, given)
         registered = names.exists(wanted)
         if not registered and full.namespace not in names.namespaces():
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"There is no namespace {full.namespace}.",
-                why=f"{names.file.path} does not have it",
-                fix=f"Run `twinlake.Catalog({str(names.file.path)!r})"
-                f".create_namespace({full.namespace!r})` first.",
-                delta_class="SCHEMA_NOT_FOUND",
-                fields={"namespace": full.namespace},
-            )
+            raise names.missing_namespace(full.namespace)
         location = names.locate(wanted) if registered else given
         if registered and given is not None and given != location:
             raise _misplaced(asked.name, str(location), given)
@@ -161,7 +153,7 @@ class _Target:
         )
 
     @classmethod
-    def _of_path(cls, names: Catalog, wanted: str, given: str | None) -> _Target:
+    def _of_path(cls, names: Names, wanted: str, given: str | None) -> _Target:
         location = names.locate(wanted)
         if given is not None and given != location:
             raise _misplaced(wanted, location, given)

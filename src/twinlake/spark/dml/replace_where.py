@@ -13,7 +13,7 @@ from twinlake.spark.dml.row_change import CHANGE_TYPE, RowChange
 from twinlake.spark.read.conditions import Condition
 from twinlake.spark.rows.constraints import as_stored, filter_or_raise, first_cells
 from twinlake.spark.rows.row_errors import raise_for_row
-from twinlake.table.rows import write_metrics
+from twinlake.table.rows import table_after, write_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,10 +54,10 @@ def replace_rows(
             inserted = checked.withColumn(CHANGE_TYPE, F.lit(str(ChangeType.INSERT)))
             changes = change.write_change_files([inserted])
         metrics = _metrics(outcome, files, changes)
-        change.commit_actions(
+        result = change.commit_actions(
             (*outcome.actions, *files, *changes), reads=outcome.reads, metrics=metrics, txn=txn
         )
-    return table.refresh()
+    return table.refresh() if result is None else table_after(table, result)
 
 
 def _all_match(frame: DataFrame, wanted: Condition, metadata: Metadata) -> DataFrame:

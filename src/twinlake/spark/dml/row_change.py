@@ -298,6 +298,7 @@ class RowChange:
             options=self.options,
             tags=tags,
             txn=txn,
+            made=self.made,
         )
 
     def __enter__(self) -> RowChange:

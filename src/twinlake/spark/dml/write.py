@@ -15,13 +15,14 @@ from twinlake.protocol import CLUSTERING_DOMAIN, Clustering
 from twinlake.runtime import Runtime
 from twinlake.spark.dml.replace_where import replace_rows
 from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.executor import SparkExecutor
 from twinlake.spark.files.file_writer import write_files
 from twinlake.spark.rows.constraints import enforce
 from twinlake.spark.rows.identity import with_high_water_marks
 from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.session import open_table, session_conf, settings_of
 from twinlake.spark.spark_types import from_spark
-from twinlake.table import shared_store, table_exists
+from twinlake.table import Table, shared_store, table_exists
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
 from twinlake.table.rows import (
@@ -36,6 +37,7 @@ from twinlake.table.rows import (
     refuse_missing_partitions,
     refuse_partitions_alone,
     same_partitions,
+    table_after,
     table_target,
     write_metrics,
 )
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
     from twinlake.actions import AddFile
     from twinlake.protocol import Metadata
-    from twinlake.table import Table
 
 __all__ = ["WriteOptions", "write", "write_table"]
 
@@ -249,8 +250,14 @@ class _Creation:
                 transaction.set_transaction(*options.txn)
             transaction.update_metadata(metadata).add(*([domain] if domain else []), *files)
             result = transaction.commit(metrics=write_metrics(files))
+            made.keep()
         CACHE.offer(result.snapshot)
-        return open_table(spark, self.path)
+        return Table(
+            result.snapshot,
+            policy=settings.policy,
+            runtime=Runtime(executor=SparkExecutor(spark)),
+            warnings=result.warnings,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +295,7 @@ class _Rows:
             made.add(*files)
             marked = with_high_water_marks(metadata, files, columns=computed) or metadata
             removal = self._removal(files)
-            return self._commit(files, removal, marked)
+            return self._commit(files, removal, marked, made)
 
     def _check_clustering(self) -> None:
         """A write may repeat the clustering columns of the table; it does not change them."""
@@ -344,7 +351,11 @@ class _Rows:
         return Operation(name=OperationName.WRITE, parameters=parameters)
 
     def _commit(
-        self, files: tuple[AddFile, ...], removal: RemovedFiles | None, metadata: Metadata
+        self,
+        files: tuple[AddFile, ...],
+        removal: RemovedFiles | None,
+        metadata: Metadata,
+        made: UncommittedFiles,
     ) -> Table:
         table = self.table
         metrics = write_metrics(files)
@@ -353,7 +364,7 @@ class _Rows:
             actions += removal.removes(table.runtime.clock.now_ms())
             metrics["numRemovedFiles"] = str(len(removal.files))
             metrics["numRemovedBytes"] = str(removal.size)
-        commit_change(
+        result = commit_change(
             table,
             self._operation(),
             [*actions, *files],
@@ -362,8 +373,9 @@ class _Rows:
             metrics=metrics,
             options=self._commit_options(),
             txn=self.options.txn,
+            made=made,
         )
-        return table.refresh()
+        return table.refresh() if result is None else table_after(table, result)
 
     def _replace(self, frame: DataFrame, metadata: Metadata) -> Table:
         return replace_rows(

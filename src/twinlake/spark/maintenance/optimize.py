@@ -25,7 +25,7 @@ from twinlake.spark.maintenance.rewrite import SparkRewriter
 from twinlake.spark.session import open_table
 from twinlake.spark.unsupported import unsupported_call
 from twinlake.table import Table
-from twinlake.table.rows import UncommittedFiles, commit_change
+from twinlake.table.rows import UncommittedFiles, commit_change, table_after
 
 if TYPE_CHECKING:
     import os
@@ -172,11 +172,12 @@ def _execute(
             metrics=outcome.metrics,
             options=CommitOptions(policy=table.policy, user_metadata=note),
             tags=outcome.tags,
+            made=new_files,
             trusted=rewriter is None,
         )
     assert result is not None
     return OptimizeResult(
-        table=table.refresh(),
+        table=table_after(table, result),
         version=result.version,
         added=outcome.adds,
         removed=tuple(file for packed in plan.bins for file in packed.files),

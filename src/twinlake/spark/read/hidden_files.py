@@ -83,7 +83,11 @@ def read_hidden_files(
     given = zip(("path", "size", "key", "mark"), zip(*files, strict=True), strict=True)
     listed = spark.createDataFrame(pa.table({name: list(column) for name, column in given}))
     read = DataFileReader(
-        store=store, metadata=metadata, names=columns, extra=extra, positions=True
+        store=store,
+        metadata=metadata,
+        columns=tuple((name,) for name in columns),
+        extra=extra,
+        positions=True,
     )
     result = types.StructType([*spark_type(schema).fields])
     kinds = (types.StringType(), types.LongType(), types.LongType())

@@ -18,6 +18,7 @@ from twinlake.iceberg.catalogs import open_pointer, overtaken
 from twinlake.iceberg.sync import MetadataFiles, is_metadata_name
 from twinlake.protocol import keys
 from twinlake.storage import parse_location
+from twinlake.table.catalog.names import names_file
 from twinlake.table.catalog.sqlite_catalog import Catalog, default_catalog_path
 from twinlake.table.catalog.table_name import split_name
 
@@ -98,7 +99,7 @@ def _pointer(name: str, root: str) -> Iterator[Pointer]:
 
 
 def _names() -> Catalog:
-    return Catalog(default_catalog_path(os.environ))
+    return names_file(default_catalog_path(os.environ))
 
 
 @dataclass(frozen=True, slots=True)

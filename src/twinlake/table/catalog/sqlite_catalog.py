@@ -104,6 +104,15 @@ class Catalog:
         self.catalog = catalog.lower()
         self.namespace = namespace.lower()
 
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        return str(self.file.path)
+
+    def missing_namespace(self, namespace: str) -> UserError:
+        """The error for a namespace that is not there."""
+        return _no_namespace(self.place, self.catalog, namespace)
+
     def parse(self, name: str) -> TableName:
         """The full name, with the catalog and the namespace that are the default here."""
         return TableName.parse(name, catalog=self.catalog, namespace=self.namespace)

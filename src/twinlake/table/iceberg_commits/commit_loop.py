@@ -9,25 +9,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-
-import msgspec
+from urllib.parse import unquote
 
 from twinlake.commit import CommitOptions, Transaction
-from twinlake.errors import Code, ConcurrentWriteException, ConflictError
-from twinlake.iceberg.requests import decode_commit, decode_create, failed_requirements
-from twinlake.iceberg.requests import updates as up
-from twinlake.log import CACHE, has_table
-from twinlake.runtime import Runtime
+from twinlake.errors import (
+    Code,
+    CommitUnknown,
+    ConcurrentWriteException,
+    ConflictError,
+    TwinlakeError,
+)
+from twinlake.iceberg.requests import (
+    NewTable,
+    decode_commit,
+    decode_create,
+    failed_requirements,
+)
+from twinlake.log import CACHE, SnapshotCache, has_table
+from twinlake.runtime import InProcess, Runtime
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.iceberg_commits.client_files import ClientFiles, CommitLimits
-from twinlake.table.iceberg_commits.create import NewTable, create_table, future_state
+from twinlake.table.iceberg_commits.create import (
+    create_table,
+    future_state,
+    staged_metadata,
+    table_metadata,
+)
 from twinlake.table.iceberg_commits.previous_commit import RequestIdentity
-from twinlake.table.iceberg_commits.translation import Translator, requirement_failed
+from twinlake.table.iceberg_commits.refusals import requirement_failed
+from twinlake.table.iceberg_commits.translation import Translator
 from twinlake.table.iceberg_commits.twin_state import load_state
 from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
-    from twinlake.iceberg.requests import CommitRequest
+    from twinlake.iceberg.requests import CommitTableRequest
+    from twinlake.runtime import Executor
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
     from twinlake.table.iceberg_commits.twin_state import TwinState
@@ -43,37 +59,58 @@ class IcebergCommits:
 
     runtime: Runtime = field(default_factory=Runtime)
     limits: CommitLimits = field(default_factory=CommitLimits)
+    readers: Executor = field(default_factory=InProcess)
+    """What reads several files of a client at once, where they lie in a service."""
     deadline_ms: int = _DEADLINE_MS
     """How long a commit is tried while others win."""
+    cache: SnapshotCache = CACHE
+    """The snapshots that this server knows: those of the process, unless it is given its own."""
 
     def load(self, store: Store) -> TwinState:
         """The table as its newest version has it."""
-        return load_state(store, self.runtime)
+        return load_state(store, self.runtime, self.cache)
 
-    def create(self, store: Store, body: bytes) -> TwinState:
+    def create(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table by a ``CreateTableRequest``."""
         table = NewTable.of_request(decode_create(body))
-        create_table(store, table.metadata(self.runtime), self.runtime)
-        return self.load(store)
+        identity = RequestIdentity.of(body, key)
+        if has_table(store):
+            return self._created(store, identity)
+        metadata = table_metadata(table, unquote(store.url), self.runtime)
+        create_table(store, metadata, self.runtime, tags=identity.tags)
+        return self._after_commit(store)
 
     def stage(self, store: Store, body: bytes) -> bytes:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
         table = NewTable.of_request(decode_create(body))
-        return future_state(store, table.metadata(self.runtime), self.runtime).metadata()
+        metadata = table_metadata(table, unquote(store.url), self.runtime)
+        return staged_metadata(store, metadata, self.runtime)
 
-    def create_staged(self, store: Store, body: bytes) -> TwinState:
+    def create_staged(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Make a table, and its first rows with it, by the commit that ends a staged creation."""
         request = decode_commit(body)
+        identity = RequestIdentity.of(body, key, request)
         if has_table(store):
-            raise requirement_failed(["the table exists already"])
-        metadata = NewTable.of_updates(request).metadata(self.runtime)
+            return self._created(store, identity)
+        metadata = table_metadata(NewTable.of_updates(request), unquote(store.url), self.runtime)
+        state = future_state(store, metadata, self.runtime)
+        failed = failed_requirements(request.other_requirements, state.table_metadata)
+        if failed:
+            raise requirement_failed(failed)
         with UncommittedFiles(store) as made:
             translation = None
             if request.last_snapshot_id is not None:
-                state = future_state(store, metadata, self.runtime)
-                translation = self._translator(state, made).translate(_rows_of(request))
-            create_table(store, metadata, self.runtime, translation)
-        return self.load(store)
+                translation = self._translator(state, made).translate(request.rows_only())
+            create_table(store, metadata, self.runtime, translation, tags=identity.tags)
+            made.keep()
+        return self._after_commit(store)
+
+    def _created(self, store: Store, identity: RequestIdentity) -> TwinState:
+        """The table that is there already, if this very request has made it."""
+        state = self.load(store)
+        if identity.is_committed(state, self.runtime.clock.now_ms()):
+            return state
+        raise requirement_failed(["the table exists already"])
 
     def commit(self, store: Store, body: bytes, key: str | None = None) -> TwinState:
         """Commit a ``CommitTableRequest``; returns the table as it is then.
@@ -84,12 +121,14 @@ class IcebergCommits:
             CommitUnknown: the store did not say whether it was committed.
         """
         request = decode_commit(body)
-        return self._commit(store, request, RequestIdentity.of(request, body, key))
+        return self._commit(store, request, RequestIdentity.of(body, key, request))
 
-    def _commit(self, store: Store, request: CommitRequest, identity: RequestIdentity) -> TwinState:
+    def _commit(
+        self, store: Store, request: CommitTableRequest, identity: RequestIdentity
+    ) -> TwinState:
         until = self.runtime.clock.now_ms() + self.deadline_ms
         while True:
-            state = load_state(store, self.runtime)
+            state = load_state(store, self.runtime, self.cache)
             if identity.is_committed(state, self.runtime.clock.now_ms()):
                 return state
             failed = failed_requirements(request.requirements, state.table_metadata)
@@ -102,20 +141,43 @@ class IcebergCommits:
                 if translation.is_empty:
                     return state
                 try:
-                    self._place(state, translation, identity)
+                    self._place(state, translation, identity, made)
                     break
                 except ConcurrentWriteException as lost:
                     if self.runtime.clock.now_ms() >= until:
                         raise _overtaken(self.deadline_ms) from lost
-            CACHE.forget(store.url)
-        return load_state(store, self.runtime)
+            self.cache.forget(store.url)
+        return self._after_commit(store)
+
+    def _after_commit(self, store: Store) -> TwinState:
+        """The table as a commit left it.
+
+        Whatever fails now must not look like a refusal: after one a client deletes the files that
+        it has written, and the log names them already.
+        """
+        try:
+            return self.load(store)
+        except TwinlakeError as error:
+            raise CommitUnknown(
+                Code.COMMIT_UNKNOWN,
+                "The commit was made, and the table cannot be read after it.",
+                why=error.what,
+                fix="Load the table again: its history has the commit.",
+                fields={"store": store.url},
+            ) from error
 
     def _translator(self, state: TwinState, made: UncommittedFiles) -> Translator:
         store, location = state.snapshot.store, state.table_metadata.location
-        files = ClientFiles(store, location, self.limits)
+        files = ClientFiles(store, location, self.limits, self.readers)
         return Translator(state=state, files=files, runtime=self.runtime, made=made)
 
-    def _place(self, state: TwinState, translation: Translation, identity: RequestIdentity) -> None:
+    def _place(
+        self,
+        state: TwinState,
+        translation: Translation,
+        identity: RequestIdentity,
+        made: UncommittedFiles,
+    ) -> None:
         """Try the next version, once."""
         options = CommitOptions(
             policy="minimal",
@@ -127,13 +189,9 @@ class IcebergCommits:
         )
         if translation.metadata is not None:
             transaction.update_metadata(translation.metadata)
-        CACHE.offer(transaction.add(*translation.actions).commit().snapshot)
-
-
-def _rows_of(request: CommitRequest) -> CommitRequest:
-    """The snapshots of the commit that ends a staged creation."""
-    kept = tuple(u for u in request.updates if isinstance(u, up.AddSnapshot | up.SetSnapshotRef))
-    return msgspec.structs.replace(request, requirements=(), updates=kept)
+        result = transaction.add(*translation.actions).commit()
+        made.keep()
+        self.cache.offer(result.snapshot)
 
 
 def _overtaken(deadline_ms: int) -> ConflictError:

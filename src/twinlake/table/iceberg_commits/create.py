@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
+
+import msgspec
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.compat import with_column_mapping, with_compat_properties
@@ -16,14 +17,8 @@ from twinlake.iceberg.derive import (
     layout_of,
     next_metadata,
 )
-from twinlake.iceberg.format import highest_field_id
-from twinlake.iceberg.requests import (
-    change_properties,
-    import_schema,
-    malformed,
-    with_fresh_ids,
-)
-from twinlake.iceberg.requests import updates as up
+from twinlake.iceberg.format import encode_metadata
+from twinlake.iceberg.requests import change_properties, import_schema, partition_columns
 from twinlake.log import first_snapshot
 from twinlake.protocol import (
     Metadata,
@@ -34,145 +29,94 @@ from twinlake.protocol import (
 )
 from twinlake.schema import check_schema, render_schema
 from twinlake.table.catalog import TABLE_HOOKS
+from twinlake.table.iceberg_commits.table_rules import reserved_names
 from twinlake.table.iceberg_commits.twin_state import TwinState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from twinlake.commit import CommitResult
-    from twinlake.iceberg.requests import CommitRequest, CreateRequest
+    from twinlake.iceberg.format import TableMetadata
+    from twinlake.iceberg.requests import NewTable
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
     from twinlake.table.iceberg_commits.translation import Translation
 
-__all__ = ["NewTable", "create_table", "future_state"]
+__all__ = ["create_table", "future_state", "staged_metadata", "table_metadata"]
 
 _WITH_ROWS: Final = OperationName.CREATE_TABLE_AS_SELECT
-_FORMAT_VERSION: Final = "format-version"
 _COMPAT_OF_FORMAT: Final = {
     2: keys.ENABLE_ICEBERG_WRITER_COMPAT_V1,
     3: keys.ENABLE_ICEBERG_WRITER_COMPAT_V3,
 }
-#: What the metadata of every table says: a client that asks for it gets it.
-_ALWAYS: Final = {"gc.enabled": "false", "write.format.default": "parquet"}
+#: Writers of format 3 delete rows by vectors; and under these names they keep row ids when they
+#: rewrite rows, so Delta's do as well.
+_FORMAT_3: Final = {
+    keys.ENABLE_DELETION_VECTORS: "true",
+    keys.MATERIALIZED_ROW_ID: "_row_id",
+    keys.MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number",
+}
+_OF_VERSIONS: Final = frozenset({"base-delta-version", "delta-timestamp", "delta-version"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTable:
-    """What a client asks for: by ``createTable``, or by the commit of a staged table."""
-
-    schema: Mapping[str, Any]
-    last_column_id: int
-    spec: Mapping[str, Any]
-    order: Mapping[str, Any]
-    properties: Mapping[str, str]
-    format_version: int
-    uuid: str | None = None
-
-    @classmethod
-    def of_request(cls, request: CreateRequest) -> NewTable:
-        """The table of a ``CreateTableRequest``; columns get fresh ids."""
-        schema, last = with_fresh_ids(request.schema)
-        old = _ids_by_path(request.schema)
-        new = _ids_by_path(schema)
-        given = {old[path]: new[path] for path in old}
-        properties = dict(request.properties or {})
-        return cls(
-            schema=schema,
-            last_column_id=last,
-            spec=_renumbered(request.partition_spec, given),
-            order=request.write_order or {},
-            format_version=_format_version(properties.pop(_FORMAT_VERSION, "2")),
-            properties=properties,
-        )
-
-    @classmethod
-    def of_updates(cls, request: CommitRequest) -> NewTable:
-        """The table of the commit that ends a staged creation; its ids are in files already."""
-        found: dict[str, Any] = {"properties": {}, "format_version": 2, "uuid": None}
-        schemas: list[dict[str, Any]] = []
-        specs: list[dict[str, Any]] = []
-        orders: list[dict[str, Any]] = []
-        for update in request.updates:
-            match update:
-                case up.AssignUuid(uuid=wanted):
-                    found["uuid"] = wanted
-                case up.UpgradeFormatVersion(format_version=number):
-                    found["format_version"] = _format_version(str(number))
-                case up.AddSchema(schema=schema):
-                    schemas.append(schema)
-                case up.AddSpec(spec=spec):
-                    specs.append(spec)
-                case up.AddSortOrder(sort_order=order):
-                    orders.append(order)
-                case up.SetProperties(updates=given):
-                    found["properties"] |= given
-        if not schemas:
-            raise malformed("a table is created with a schema")
-        properties = dict(found.pop("properties"))
-        properties.pop(_FORMAT_VERSION, None)
-        return cls(
-            schema=schemas[-1],
-            last_column_id=highest_field_id(schemas[-1]),
-            spec=specs[-1] if specs else {},
-            order=orders[-1] if orders else {},
-            properties=properties,
-            **found,
-        )
-
-    def metadata(self, runtime: Runtime) -> Metadata:
-        """The Delta metadata of version 0; all that is against it in one error."""
-        imported = import_schema(self.schema)
-        problems = list(imported.problems)
-        if self.order.get("fields"):
-            problems.append("a sort order: cluster the table instead, through twinlake")
-        if self.schema.get("identifier-field-ids"):
-            problems.append("identifier fields: Delta has none")
-        names = {column["id"]: column["name"] for column in self.schema["fields"]}
-        partitions: list[str] = []
-        for part in self.spec.get("fields") or ():
-            transform, source = part.get("transform"), part.get("source-id")
-            if transform != "identity" or source not in names:
-                problems.append(
-                    f"partition field {part.get('name')} ({transform}): Delta partitions by "
-                    "columns as they are"
-                )
-            elif part.get("name") != names[source]:
-                problems.append(
-                    f"partition field {part.get('name')}: Delta calls it {names[source]}"
-                )
-            else:
-                partitions.append(names[source])
-        asked, more = change_properties({}, _ALWAYS, self.properties, ())
-        problems += more
-        if problems:
-            raise _refused(problems)
-        metadata = Metadata(
-            id=self.uuid or str(runtime.ids.uuid()),
-            schema_string=render_schema(imported.schema),
-            partition_columns=tuple(partitions),
-            configuration={
-                **parse_properties(asked),
-                _COMPAT_OF_FORMAT[self.format_version]: "true",
-                keys.COLUMN_MAPPING_MODE: "id",
-                keys.MAX_COLUMN_ID: str(self.last_column_id),
-                keys.ENABLE_IN_COMMIT_TIMESTAMPS: "true",
-                keys.ICEBERG_SYNC: "commit",
-            },
-            created_time=runtime.clock.now_ms(),
-        )
-        check_iceberg_properties(metadata, metadata.configuration)
-        metadata = with_compat_properties(None, metadata)
-        check_schema(
-            metadata.schema,
-            mode=metadata.column_mapping_mode,
-            partition_columns=metadata.partition_columns,
-        )
-        return with_column_mapping(None, metadata, runtime.ids)
+def table_metadata(table: NewTable, location: str, runtime: Runtime) -> Metadata:
+    """The Delta metadata of version 0; all that is against it in one error."""
+    imported = import_schema(table.schema, format_version=table.format_version)
+    problems = [*imported.problems, *table.problems]
+    if table.location is not None and table.location.rstrip("/") != location.rstrip("/"):
+        problems.append(f"location {table.location}: the table is created at {location}")
+    if not table.schema["fields"]:
+        problems.append("a schema without columns: a table has one at least")
+    if table.order.get("fields"):
+        problems.append("a sort order: cluster the table instead, through twinlake")
+    if table.schema.get("identifier-field-ids"):
+        problems.append("identifier fields: Delta has none")
+    partitions, more = partition_columns(table.schema, table.spec)
+    problems += more
+    compat = _COMPAT_OF_FORMAT.get(table.format_version)
+    if compat is None:
+        raise _refused([*problems, f"format version {table.format_version}: it is 2 or 3"])
+    metadata = Metadata(
+        id=table.uuid or str(runtime.ids.uuid()),
+        schema_string=render_schema(imported.schema),
+        partition_columns=partitions,
+        configuration={
+            compat: "true",
+            keys.COLUMN_MAPPING_MODE: "id",
+            keys.MAX_COLUMN_ID: str(table.last_column_id),
+            keys.ENABLE_IN_COMMIT_TIMESTAMPS: "true",
+            keys.ICEBERG_SYNC: "commit",
+            **(_FORMAT_3 if table.format_version > 2 else {}),
+        },
+        created_time=runtime.clock.now_ms(),
+    )
+    problems += reserved_names(metadata)
+    if problems:
+        raise _refused(problems)
+    # A client that stages a table sends back the properties it was shown, those of versions too.
+    shown = dict(_iceberg_metadata(metadata, location, runtime).properties)
+    shown |= {name: value for name, value in table.properties.items() if name in _OF_VERSIONS}
+    asked, problems = change_properties({}, shown, table.properties, ())
+    if problems:
+        raise _refused(problems)
+    metadata = metadata.with_configuration(parse_properties(asked))
+    check_iceberg_properties(metadata, metadata.configuration)
+    metadata = with_compat_properties(None, metadata)
+    check_schema(
+        metadata.schema,
+        mode=metadata.column_mapping_mode,
+        partition_columns=metadata.partition_columns,
+    )
+    return with_column_mapping(None, metadata, runtime.ids)
 
 
 def create_table(
-    store: Store, metadata: Metadata, runtime: Runtime, translation: Translation | None = None
+    store: Store,
+    metadata: Metadata,
+    runtime: Runtime,
+    translation: Translation | None = None,
+    *,
+    tags: Mapping[str, str],
 ) -> CommitResult:
     """Write version 0, with the first files where a staged table has some."""
     name = OperationName.CREATE_TABLE if translation is None else _WITH_ROWS
@@ -186,8 +130,8 @@ def create_table(
             "properties": dict(metadata.configuration),
         },
     )
-    tags = (translation.tags if translation is not None else None) or {}
-    options = CommitOptions(policy="minimal", tags=tags)
+    of_rows = (translation.tags if translation is not None else None) or {}
+    options = CommitOptions(policy="minimal", tags={**of_rows, **tags})
     transaction = Transaction.for_new_table(store, operation, runtime, TABLE_HOOKS, options=options)
     transaction.update_metadata(metadata)
     if translation is not None:
@@ -196,44 +140,39 @@ def create_table(
 
 
 def future_state(store: Store, metadata: Metadata, runtime: Runtime) -> TwinState:
-    """A table as it will be before its first rows; nothing is stored.
+    """A table as it will be before its first rows; nothing is stored."""
+    protocol = Protocol.for_new_table(metadata, policy="minimal")
+    return TwinState(
+        snapshot=first_snapshot(store, (protocol, metadata)),
+        iceberg=IcebergState(metadata=_iceberg_metadata(metadata, unquote(store.url), runtime)),
+        metadata_location="",
+    )
 
-    ``encode_metadata`` of it is what a client gets that stages the creation of a table.
+
+def staged_metadata(store: Store, metadata: Metadata, runtime: Runtime) -> bytes:
+    """What a client gets that stages the creation of a table; nothing is stored.
+
+    Its schema is number 0: DuckDB looks the first schema of a table up by that number, and goes
+    down where there is none. Nobody else has seen this metadata, and the commit that ends the
+    creation gives the schema anew.
     """
-    location = unquote(store.url)
+    staged = future_state(store, metadata, runtime).table_metadata
+    (schema,) = staged.schemas
+    numbered = msgspec.structs.replace(
+        staged, current_schema_id=0, schemas=({**schema, "schema-id": 0},)
+    )
+    return b"".join(encode_metadata(numbered))
+
+
+def _iceberg_metadata(metadata: Metadata, location: str, runtime: Runtime) -> TableMetadata:
+    """What the Iceberg side says of a table without rows."""
     commit = DeltaCommit(
         version=0,
         timestamp_ms=runtime.clock.now_ms(),
         layout=layout_of(metadata, location),
         changes=FileChanges(),
     )
-    protocol = Protocol.for_new_table(metadata, policy="minimal")
-    return TwinState(
-        snapshot=first_snapshot(store, (protocol, metadata)),
-        iceberg=IcebergState(metadata=next_metadata(commit, None, None)),
-        metadata_location="",
-    )
-
-
-def _format_version(text: str) -> int:
-    if text not in ("2", "3"):
-        raise _refused([f"format version {text}: a twin table is of version 2 or 3"])
-    return int(text)
-
-
-def _ids_by_path(schema: Mapping[str, Any]) -> dict[str, int]:
-    """The ids of the columns at the top, by name: partitions are made from no others."""
-    return {column["name"]: column["id"] for column in schema["fields"]}
-
-
-def _renumbered(spec: Mapping[str, Any] | None, given: Mapping[int, int]) -> Mapping[str, Any]:
-    fields = (spec or {}).get("fields") or ()
-    return {
-        "fields": [
-            {**part, "source-id": given.get(part.get("source-id"), part.get("source-id"))}
-            for part in fields
-        ]
-    }
+    return next_metadata(commit, None, None)
 
 
 def _refused(problems: list[str]) -> UserError:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, StorageError, UserError
+from twinlake.iceberg.derive import version_of
 from twinlake.log import read_commit_info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from twinlake.iceberg.requests import CommitRequest
+    from twinlake.iceberg.requests import CommitTableRequest
     from twinlake.table.iceberg_commits.twin_state import TwinState
 
 __all__ = ["KEY_LIFETIME_MS", "RequestIdentity"]
@@ -36,13 +37,15 @@ class RequestIdentity:
     base_snapshot_id: int | None
 
     @classmethod
-    def of(cls, request: CommitRequest, body: bytes, key: str | None) -> RequestIdentity:
-        """The identity of a request."""
+    def of(
+        cls, body: bytes, key: str | None, request: CommitTableRequest | None = None
+    ) -> RequestIdentity:
+        """The identity of a request; ``request`` is what its body asks for, if that is a commit."""
         return cls(
             key=key,
             digest=hashlib.sha256(body).hexdigest()[:32],
-            snapshot_id=request.last_snapshot_id,
-            base_snapshot_id=request.base_snapshot_id,
+            snapshot_id=request.last_snapshot_id if request is not None else None,
+            base_snapshot_id=request.base_snapshot_id if request is not None else None,
         )
 
     @property
@@ -56,9 +59,18 @@ class RequestIdentity:
         Raises:
             UserError: the key belongs to another request.
         """
-        if self.snapshot_id is not None and state.table_metadata.has_snapshot(self.snapshot_id):
+        if self._is_snapshot_of_client(state):
             return True
         return self.key is not None and self._is_key_used(state, now_ms)
+
+    def _is_snapshot_of_client(self, state: TwinState) -> bool:
+        """Whether the table has the snapshot, and did not make its id itself."""
+        number = self.snapshot_id
+        return (
+            number is not None
+            and state.table_metadata.has_snapshot(number)
+            and version_of(state.snapshot.metadata.id, number) is None
+        )
 
     def _is_key_used(self, state: TwinState, now_ms: int) -> bool:
         first = self._first_version(state)

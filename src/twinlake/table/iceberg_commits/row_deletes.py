@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, CorruptTable, UserError, how_to_set
 from twinlake.log import (
     decode_payload,
     dv_key,
@@ -27,7 +27,7 @@ from twinlake.runtime import RewriteRequest
 from twinlake.table.rows import ArrowRewriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from twinlake.actions import Action, AddFile
     from twinlake.iceberg.requests import SourceFile
@@ -40,35 +40,60 @@ __all__ = ["DeletedRows", "apply_position_deletes", "copy_vectors", "read_delete
 
 _POSITION: Final = 1
 _PUFFIN: Final = "PUFFIN"
+_PARQUET: Final = "PARQUET"
+#: Rows of a delete file that are in memory at a time.
+_BATCH: Final = 1 << 16
 _LENGTH_SIZE: Final = 4
 #: Length, magic number, number of bitmaps, and checksum.
 _SMALLEST_VECTOR: Final = 20
 
 DeletedRows = dict[str, Any]
-"""Bitmaps of deleted positions by the location of the data file."""
+"""Bitmaps of deleted positions by the path of the data file, as the log spells it."""
 
 
-def read_deletes(deletes: Iterable[SourceFile], files: ClientFiles) -> DeletedRows:
-    """The positions that delete files name; equality deletes are refused."""
+def read_deletes(
+    deletes: Iterable[SourceFile], files: ClientFiles, *, by_vectors: bool
+) -> DeletedRows:
+    """The positions that delete files name; equality deletes are refused.
+
+    ``by_vectors`` is for format 3, where rows are deleted by vectors only, and before it by none.
+    """
     from pyroaring import BitMap64
 
-    found: DeletedRows = {}
-    equality = [one.path for one in deletes if one.content != _POSITION]
+    listed = list(deletes)
+    equality = [one.path for one in listed if one.content != _POSITION]
     if equality:
         raise _refused(
             f"{len(equality)} delete files delete rows by equality, which Delta cannot say",
             "Let the writer delete rows by position or copy on write.",
         )
-    for one in deletes:
-        if one.format == _PUFFIN:
-            target = one.referenced_data_file
-            if target is None:
-                raise _refused(f"deletion vector {one.path} names no data file", "Name it.")
-            found[target] = found.get(target, BitMap64()) | _vector(one, files)
+    wanted = _PUFFIN if by_vectors else _PARQUET
+    other = [one for one in listed if one.format != wanted]
+    if other:
+        raise _refused(
+            f"delete file {other[0].path} is of format {other[0].format}, and rows of a table of "
+            f"this format version are deleted by files of format {wanted}",
+            "Let the writer delete rows by copy on write.",
+        )
+    found: DeletedRows = {}
+    left = files.limits.deleted_rows
+    for one in listed:
+        if by_vectors:
+            positions: Mapping[str, Any] = {_target_of(one): _vector(one, files)}
         else:
-            for target, positions in _positions(one, files).items():
-                found[target] = found.get(target, BitMap64()) | BitMap64(positions)
+            positions = _positions(one, files, left)
+            left -= one.record_count
+        for target, hidden in positions.items():
+            # Writers spell the location of one file in more than one way.
+            path = files.data_key(target)
+            found[path] = found.get(path, BitMap64()) | hidden
     return found
+
+
+def _target_of(file: SourceFile) -> str:
+    if file.referenced_data_file is None:
+        raise _refused(f"deletion vector {file.path} names no data file", "Name it.")
+    return file.referenced_data_file
 
 
 def _vector(file: SourceFile, files: ClientFiles) -> Any:
@@ -93,24 +118,55 @@ def _vector(file: SourceFile, files: ClientFiles) -> Any:
         ) from error
 
 
-def _positions(file: SourceFile, files: ClientFiles) -> dict[str, set[int]]:
+def _positions(file: SourceFile, files: ClientFiles, limit: int) -> Mapping[str, Any]:
+    """The positions of a delete file of format 2, by the location of the data file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from pyroaring import BitMap64
 
+    found: dict[str, Any] = {}
     try:
         data = pa.BufferReader(files.read(file.path))
-        table = pq.read_table(data, columns=["file_path", "pos"])
-        pairs = zip(
-            table.column("file_path").to_pylist(), table.column("pos").to_pylist(), strict=True
-        )
-        found: dict[str, set[int]] = {}
-        for path, position in pairs:
-            found.setdefault(path, set()).add(int(position))
-    except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
+        # A path is often that of thousands of rows, and may be as long as a writer likes.
+        with pq.ParquetFile(data, read_dictionary=["file_path"]) as opened:
+            rows = opened.metadata.num_rows
+            if rows != file.record_count:
+                raise ValueError(
+                    f"it has {rows:,} rows, and its manifest says {file.record_count:,}"
+                )
+            if rows > limit:
+                raise ValueError(
+                    f"one commit deletes {files.limits.deleted_rows:,} rows by position at most"
+                )
+            for batch in opened.iter_batches(_BATCH, columns=["file_path", "pos"]):
+                for path, positions in _by_file(batch):
+                    found[path] = found.get(path, BitMap64()) | BitMap64(positions)
+    except (pa.ArrowException, OSError, LookupError, ValueError, TypeError, OverflowError) as error:
         raise _refused(
             f"delete file {file.path} cannot be read: {error}", "Write it again."
         ) from error
     return found
+
+
+def _by_file(batch: Any) -> Iterator[tuple[str, Any]]:
+    """The positions of a batch by their file; ``ValueError`` where it has none."""
+    import numpy as np
+    import pyarrow as pa
+
+    paths, positions = batch.column("file_path"), batch.column("pos")
+    if not pa.types.is_dictionary(paths.type) or not pa.types.is_integer(positions.type):
+        raise ValueError(f"its columns are {paths.type} and {positions.type}")
+    if paths.null_count or positions.null_count:
+        raise ValueError("it has nulls")
+    numbers, values = paths.indices.to_numpy(), positions.to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    present, starts = np.unique(numbers[order], return_index=True)
+    groups = np.split(values[order], starts[1:]) if len(present) else []
+    for number, hidden in zip(present.tolist(), groups, strict=True):
+        path = paths.dictionary[number].as_py()
+        if not isinstance(path, str):
+            raise ValueError("its paths are no text")
+        yield path, hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +183,13 @@ def _targets(
     deleted: DeletedRows, live: Mapping[str, AddFile], added: Mapping[str, AddFile]
 ) -> list[_Target]:
     targets, dead = [], []
-    for location, hidden in deleted.items():
-        if location in added:
-            targets.append(_Target(added[location], False, hidden))
-        elif location in live:
-            targets.append(_Target(live[location], True, hidden))
+    for path, hidden in deleted.items():
+        if path in added:
+            targets.append(_Target(added[path], False, hidden))
+        elif path in live:
+            targets.append(_Target(live[path], True, hidden))
         else:
-            dead.append(location)
+            dead.append(path)
     if dead:
         raise _refused(
             f"rows are deleted from files that the table does not have any more: "
@@ -166,7 +222,8 @@ def apply_position_deletes(
     if snapshot.metadata.get(keys.ICEBERG_POSITION_DELETES).strip().lower() == "refuse":
         raise _refused(
             f"the table refuses position deletes (`{keys.ICEBERG_POSITION_DELETES}`)",
-            "Delete by copy on write, with `write.delete.mode=copy-on-write` and its relatives.",
+            "Delete by copy on write, or run "
+            f"{how_to_set(keys.ICEBERG_POSITION_DELETES, 'apply')}.",
         )
     targets = [target for target in _targets(deleted, live, added) if target.hidden]
     size = sum(target.add.size for target in targets)
@@ -190,7 +247,6 @@ def apply_position_deletes(
     )
     written = ArrowRewriter().rewrite(request) if hollow else []
     new = {t.add.path: list(files) for t, files in zip(hollow, written, strict=True)}
-    by_path = {add.path: location for location, add in added.items()}
     for target in targets:
         rewritten = [
             msgspec.structs.replace(file, data_change=True) for file in new.get(target.add.path, [])
@@ -199,7 +255,7 @@ def apply_position_deletes(
         if target.is_live:
             actions.append(target.add.remove(deletion_timestamp=now, data_change=True))
         else:
-            del added[by_path[target.add.path]]
+            del added[target.add.path]
         actions.extend(rewritten)
     return actions
 
@@ -235,7 +291,6 @@ def copy_vectors(
     snapshot.store.put(dv_key(name), content)
     now = runtime.clock.now_ms()
     actions: list[Action] = []
-    by_path = {add.path: location for location, add in added.items()}
     for target, descriptor in zip(targets, descriptors, strict=True):
         masked = msgspec.structs.replace(
             target.add, deletion_vector=descriptor, data_change=data_change
@@ -244,7 +299,7 @@ def copy_vectors(
             actions.append(target.add.remove(deletion_timestamp=now, data_change=data_change))
             actions.append(masked)
         else:
-            added[by_path[target.add.path]] = masked
+            added[target.add.path] = masked
     return actions
 
 

@@ -16,7 +16,7 @@ from twinlake.protocol import features
 if TYPE_CHECKING:
     from twinlake.iceberg.derive import IcebergState
     from twinlake.iceberg.format import TableMetadata
-    from twinlake.log import Snapshot
+    from twinlake.log import Snapshot, SnapshotCache
     from twinlake.runtime import Runtime
     from twinlake.storage import Store
 
@@ -58,7 +58,7 @@ class TwinState:
         return b"".join(encode_metadata(metadata))
 
 
-def load_state(store: Store, runtime: Runtime) -> TwinState:
+def load_state(store: Store, runtime: Runtime, cache: SnapshotCache = CACHE) -> TwinState:
     """The newest version of a table, with its Iceberg metadata converted as far as it can be.
 
     Raises:
@@ -68,7 +68,7 @@ def load_state(store: Store, runtime: Runtime) -> TwinState:
     files = MetadataFiles(store)
     lag = ""
     for _ in range(_ATTEMPTS):
-        snapshot = CACHE.latest(store)
+        snapshot = cache.latest(store)
         if not enabled_compats(snapshot.metadata):
             raise _not_iceberg(snapshot)
         newest = files.newest()
@@ -82,7 +82,7 @@ def load_state(store: Store, runtime: Runtime) -> TwinState:
             newest = files.newest()
         if newest is not None and newest > snapshot.version:
             # Somebody has committed since the snapshot was taken.
-            CACHE.forget(store.url)
+            cache.forget(store.url)
             continue
         state = None if newest is None else _state(store, files, newest)
         if newest is not None and state is not None:

@@ -20,7 +20,7 @@ from twinlake.iceberg.catalogs import settings_of
 from twinlake.iceberg.derive import SNAPSHOT_TAG
 from twinlake.iceberg.format import leaves
 from twinlake.iceberg.importing import find_metadata, key_or_url, read_history
-from twinlake.iceberg.requests import add_action, delta_operation
+from twinlake.iceberg.requests import add_action
 from twinlake.log import CACHE, dv_key, write_dv_file
 from twinlake.protocol import (
     ICEBERG_PREFIX,
@@ -31,6 +31,7 @@ from twinlake.protocol import (
 )
 from twinlake.runtime import RandomIds, Runtime, engine_for
 from twinlake.schema import StructField, check_schema, field_id, render_schema
+from twinlake.table.iceberg_commits.operation import delta_operation
 from twinlake.table.importing.staged_log import (
     StagedLog,
     is_in_place,
@@ -103,18 +104,21 @@ def import_table(
     spark: Any,
     durable: bool,
     options: Mapping[str, Any] | None,
+    runtime: Runtime | None = None,
 ) -> ImportResult:
     """What ``Table.import_iceberg`` does; ``open_table`` opens the result."""
     choices = _compat_choices(mode)
     engine = engine_for(spark)
-    executor = Runtime().executor if engine is None else engine.executor
+    runtime = runtime or Runtime()
+    if engine is not None:
+        runtime = replace(runtime, executor=engine.executor)
     found, store = find_metadata(source, durable=durable, options=options)
     mark = last_mark(store)
     is_done = is_in_place(store, found.metadata_location, mark)
-    history = read_history(found, store, executor)
+    history = read_history(found, store, runtime.executor)
     notes = list(history.notes)
     if not is_done:
-        attempt, versions = _write(history, store, Runtime(executor=executor), choices, notes)
+        attempt, versions = _write(history, store, runtime, choices, notes)
         put_in_place(attempt, versions, found.metadata_location, mark)
     CACHE.forget(store.url)
     table = open_table(store.url, durable=durable, options=settings_of(store))
@@ -217,8 +221,10 @@ class _LogWriter:
         self.runtime = replace(
             self.runtime, clock=self.clock, ids=RandomIds(int.from_bytes(digest, "big"))
         )
-        for step in self.history.steps:
+        steps = self.history.steps
+        for done, step in enumerate(steps, 1):
             self._step(step)
+            self.runtime.progress("import", done, len(steps))
         updated = source.document.get("last-updated-ms", 0)
         self.clock.now = max(self.clock.now, updated)
         if self.snapshot is None:

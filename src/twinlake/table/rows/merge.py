@@ -222,7 +222,7 @@ class RowMerge:
         where: Expr,
     ) -> pa.Table:
         """File, position and row of the source for each match."""
-        reader = change.reader(names=tuple(keys), where=where, positions=True)
+        reader = change.reader(columns=tuple((key,) for key in keys), where=where, positions=True)
 
         def found(item: tuple[int, AddFile]) -> pa.Table:
             number, add = item

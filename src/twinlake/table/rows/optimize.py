@@ -74,6 +74,7 @@ def optimize_files(
             metrics=outcome.metrics,
             options=options,
             tags=outcome.tags,
+            made=made,
         )
 
 

@@ -36,7 +36,8 @@ class ReadableTable(TableView):
     ) -> pa.Table:
         """The rows as one Arrow table: those for which ``where`` is true, at most ``limit``.
 
-        More than ``limit_bytes`` of them are refused. ``row_ids`` adds the row id of each row and
+        A field of a struct is named ``address.city``; the struct then has the fields named. More
+        than ``limit_bytes`` of the rows are refused. ``row_ids`` adds the row id of each row and
         the version that last changed it, where the table has row tracking.
 
         >>> import tempfile, twinlake

@@ -100,7 +100,7 @@ class LocalRowChange:
 
     def matches(self, files: Sequence[AddFile], where: Expr) -> list[Any]:
         """For each file the positions of the rows for which the condition is true, sorted."""
-        reader = self.reader(names=(), where=where, positions=True)
+        reader = self.reader(columns=(), where=where, positions=True)
 
         def found(add: AddFile) -> Any:
             parts = [b.column(ROW_INDEX).to_numpy() for b in reader.readable_batches(add)]
@@ -271,4 +271,5 @@ class LocalRowChange:
             options=self.options,
             tags=tags,
             txn=self.txn,
+            made=self.made,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from twinlake.actions import AddCDCFile
 from twinlake.commit import CommitOptions, Transaction
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from twinlake.storage import Store
     from twinlake.table.view import TableView
 
+    View = TypeVar("View", bound=TableView)
+
 __all__ = [
     "CHANGE_FIELDS",
     "CHANGE_FOLDER",
@@ -36,6 +38,7 @@ __all__ = [
     "change_actions",
     "commit_change",
     "is_committed",
+    "table_after",
     "table_target",
     "write_metrics",
     "write_vectors",
@@ -53,9 +56,12 @@ def commit_change(
     options: CommitOptions | None = None,
     tags: Mapping[str, str] | None = None,
     txn: tuple[str, int] | None = None,
+    made: UncommittedFiles,
     trusted: bool = True,
 ) -> CommitResult | None:
-    """Commit on top of the table, by default files that our own writers made for it.
+    """Commit ``made`` and other changes on top of the table.
+
+    ``trusted`` says that our own writers made the files for this commit.
 
     None if the application that ``txn`` names wrote this before, or if nothing changes: Delta
     records no empty versions either.
@@ -79,8 +85,16 @@ def commit_change(
             _refuse_broken_feed(table.metadata, metadata, operation)
         transaction.update_metadata(metadata)
     result = transaction.add(*actions).commit(metrics=metrics)
+    made.keep()
     CACHE.offer(result.snapshot)
     return result
+
+
+def table_after(table: View, result: CommitResult) -> View:
+    """The table as the commit left it; nothing is read, so that nothing can fail any more."""
+    return type(table)(
+        result.snapshot, policy=table.policy, runtime=table.runtime, warnings=result.warnings
+    )
 
 
 def is_committed(table: TableView, txn: tuple[str, int] | None) -> bool:
@@ -118,7 +132,8 @@ class UncommittedFiles:
     """Files that were written for a commit; if the commit fails, they are deleted again.
 
     ``commits`` says whether the commit is made in the same block. Then an interrupt keeps the
-    files: it may come after the commit, while a checkpoint or Iceberg metadata is written.
+    files: it may come after the commit, while a checkpoint or Iceberg metadata is written. After
+    ``keep`` nothing deletes them.
     """
 
     def __init__(self, store: Store, *, commits: bool = True) -> None:
@@ -133,6 +148,10 @@ class UncommittedFiles:
     def add_key(self, key: str) -> None:
         """A file by its key in the store."""
         self._keys.append(key)
+
+    def keep(self) -> None:
+        """The files are committed: whatever fails from now on, they stay."""
+        self._keys.clear()
 
     def __enter__(self) -> UncommittedFiles:
         return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,8 +16,10 @@ from twinlake.files import (
     DataFileReader,
     map_ahead,
     row_tracking_columns,
+    stream_ahead,
 )
 from twinlake.protocol import features
+from twinlake.schema import Struct, parse_path, resolve_path, type_at
 from twinlake.schema.predicates import (
     Opaque,
     is_partition_only,
@@ -26,16 +27,19 @@ from twinlake.schema.predicates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from twinlake.actions import AddFile
     from twinlake.log import Snapshot
+    from twinlake.schema import ColumnPath
     from twinlake.schema.predicates import Expr
 
 __all__ = ["RowScan", "exact_predicate"]
 
-#: Larger files are streamed one after the other; smaller ones are read ahead, several at once.
+#: Smaller files are read by one thread each, which opens them; of larger ones each row group is.
 _SMALL_FILE: Final = 8 << 20
+#: So much waits to be used, however large row groups are. Memory takes about three times as much.
+_AHEAD_BYTES: Final = 8 << 20
 #: What users see of row tracking; Delta Spark has the two as fields of ``_metadata``.
 _SHOWN: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
 
@@ -61,8 +65,8 @@ class RowScan:
     """Rows of a version, read when they are asked for."""
 
     snapshot: Snapshot
-    columns: tuple[str, ...] | None = None
-    """Top-level columns, in their order; None for all."""
+    columns: tuple[ColumnPath, ...] | None = None
+    """Columns, or fields of structs, in their order; None for all."""
     where: Expr | None = None
     row_ids: bool = False
 
@@ -95,7 +99,7 @@ class RowScan:
         return DataFileReader(
             store=self.snapshot.store,
             metadata=self.snapshot.metadata,
-            names=self.columns,
+            columns=self.columns,
             where=self.where,
             row_ids=row_tracking_columns(self.snapshot.metadata) if self.row_ids else None,
         )
@@ -112,15 +116,17 @@ class RowScan:
                 yield batch.rename_columns(self.schema.names) if self.row_ids else batch
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        reader = self._reader
         files = self.snapshot.files_to_read(self.where)
-        for is_large, some in groupby(files, lambda add: add.size > _SMALL_FILE):
-            if is_large:
-                for add in some:
-                    yield from reader.readable_batches(add)
-                continue
-            for found in map_ahead(lambda add: list(reader.readable_batches(add)), some):
-                yield from found
+        parts = (part for add in files for part in self._parts(add))
+        return stream_ahead(parts, size=lambda batch: batch.nbytes, budget=_AHEAD_BYTES)
+
+    def _parts(self, add: AddFile) -> Iterator[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What can be read at once of a file: all of a small one, else each row group."""
+        if add.size <= _SMALL_FILE:
+            yield lambda: self._reader.readable_batches(add)
+            return
+        for part in self._reader.readable_parts(add):
+            yield part.readable_batches
 
     def limited(self, rows: int | None) -> Iterator[pa.RecordBatch]:
         """The first rows; no file is opened after enough of them are there."""
@@ -149,7 +155,7 @@ class RowScan:
         reader = DataFileReader(
             store=self.snapshot.store,
             metadata=self.snapshot.metadata,
-            names=(),
+            columns=(),
             where=self.where,
         )
         return sum(
@@ -157,22 +163,44 @@ class RowScan:
         )
 
 
-def _resolved(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[str, ...]:
-    found = [snapshot.schema.get(name) for name in names]
-    missing = [name for name, field in zip(names, found, strict=True) if field is None]
+def _resolved(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[ColumnPath, ...]:
+    schema = snapshot.schema
+    found = [_path(schema, name) for name in names]
+    missing = [name for name, path in zip(names, found, strict=True) if path is None]
     if missing:
         raise UserError(
             Code.COLUMN_NOT_FOUND,
             f"The table has no column {listed(map(repr, missing), ', ')}.",
-            why=f"Its columns are {', '.join(snapshot.schema.names())}.",
-            fix="Name columns of the table; of a struct, the whole column.",
-            fields={"missing": missing, "columns": list(snapshot.schema.names())},
+            why=f"Its columns are {', '.join(schema.names())}.",
+            fix="Name columns of the table, or fields of structs with a dot between the names.",
+            fields={"missing": missing, "columns": list(schema.names())},
         )
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    paths = tuple(path for path in found if path is not None)
+    repeated = sorted(
+        {
+            name
+            for number, (name, path) in enumerate(zip(names, paths, strict=True))
+            if any(path[: len(one)] == one for n, one in enumerate(paths) if n != number)
+        }
+    )
     if repeated:
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"Column {listed(repeated, ', ')} is named more than once.",
-            fix="Name each column once.",
+            fix="Name each column once: all of a struct, or fields of it.",
         )
-    return tuple(field.name for field in found if field is not None)
+    return paths
+
+
+def _path(schema: Struct, name: str) -> ColumnPath | None:
+    """A column of that name, else the field of a struct; None if there is neither."""
+    column = schema.get(name)
+    if column is not None:
+        return (column.name,)
+    try:
+        path = resolve_path(schema, parse_path(name))
+    except UserError:
+        return None
+    # Below arrays and maps nothing can be chosen.
+    parents = (type_at(schema, path[:depth]) for depth in range(len(path)))
+    return path if all(isinstance(kind, Struct) for kind in parents) else None

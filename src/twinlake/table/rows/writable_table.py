@@ -181,8 +181,6 @@ class WritableTable(ReadableTable):
 
     def _changed(self, result: CommitResult | None) -> Self:
         """The table after a commit; itself where nothing was to be changed."""
-        if result is None:
-            return self
-        return type(self)(
-            result.snapshot, policy=self.policy, runtime=self.runtime, warnings=result.warnings
-        )
+        from twinlake.table.rows.row_commit import table_after
+
+        return self if result is None else table_after(self, result)

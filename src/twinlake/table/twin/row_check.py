@@ -109,7 +109,7 @@ class RowCheck:
         if self.reader is not None:
             self._take(new, lambda reader: reader.delta_contents(delta))
         else:
-            items = ((delta.metadata, adds[path]) for path in new)
+            items = [(delta.metadata, adds[path]) for path in new]
             found = self.executor.map(DeltaFileHash(delta.store), items)
             self._contents.update(zip(new.values(), found, strict=True))
         self.rows += sum(self._contents[key].rows for key in new.values())
@@ -127,7 +127,7 @@ class RowCheck:
             self._take(new, lambda reader: reader.iceberg_contents(location, snapshot))
         else:
             table = self.side.table
-            items = ((schema, tasks[path]) for path in new)
+            items = [(schema, tasks[path]) for path in new]
             found = self.executor.map(IcebergFileHash(table.metadata, table.io), items)
             self._contents.update(zip(new.values(), found, strict=True))
         return {path: self._contents[key] for path, key in keys.items()}

@@ -181,8 +181,7 @@ def _explore(
             else:
                 counters.add(run, faults, found)
             met = met or run.met_faults() > 0
-            for event in run.events:
-                sites.setdefault((event.actor, event.number), set()).add(event.call.operation)
+            _note_sites(sites, run)
         del path.choices[len(run.events) :]
         if not path.backtrack():
             break
@@ -223,11 +222,24 @@ def sweep(
     kinds: Sequence[str] = FAULTS,
     limit: int | None = None,
     stop_at: int = 1,
+    runs: int | None = None,
+    seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Exploration:
-    """Every interleaving, once for each kind of fault at each storage call of each actor."""
+    """Every interleaving, once for each kind of fault at each storage call of each actor.
+
+    With ``runs`` there are so many random schedules for each fault instead.
+    """
     counters = _Counters(find_workload(workload), limit, stop_at, progress)
-    sites = _explore(counters, ())
+    chance = random.Random(f"{counters.workload.name}/{seed}")
+
+    def run_all(*faults: PlacedFault) -> _CallSites:
+        if runs is None:
+            return _explore(counters, faults)
+        counters.complete = False
+        return _wander(counters, faults, chance, runs)
+
+    sites = run_all()
     wanted = [find_fault(kind) for kind in kinds]
     for actor, number in sorted(sites):
         for kind in wanted:
@@ -237,8 +249,29 @@ def sweep(
             if counters.is_over:
                 counters.complete = False
                 return counters.result("sweep")
-            _explore(counters, (PlacedFault(actor, number, kind),))
+            run_all(PlacedFault(actor, number, kind))
     return counters.result("sweep")
+
+
+def _wander(
+    counters: _Counters, faults: tuple[PlacedFault, ...], chance: random.Random, runs: int
+) -> _CallSites:
+    """Run random schedules with these faults; which operations each call of each actor was."""
+    sites: _CallSites = {}
+    met = False
+    for _ in range(runs):
+        with Execution(counters.workload, faults) as run:
+            found = _execute(run, counters.checker, _random_choice(chance), counters)
+            counters.add(run, faults, found)
+            met = met or run.met_faults() > 0
+            _note_sites(sites, run)
+    counters.placements += met
+    return sites
+
+
+def _note_sites(sites: _CallSites, run: Execution) -> None:
+    for event in run.events:
+        sites.setdefault((event.actor, event.number), set()).add(event.call.operation)
 
 
 def sample(

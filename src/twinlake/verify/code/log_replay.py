@@ -14,6 +14,7 @@ import msgspec
 from twinlake.actions import DeletionVectorDescriptor
 from twinlake.log import dv_path, read_dv
 from twinlake.storage import MemoryStore
+from twinlake.verify.code.client_data import KEY_MARK
 from twinlake.verify.code.execution import is_commit
 from twinlake.verify.code.row_engine import Rows, decode_rows
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogVersion", "descriptor_of", "files_of", "number_of", "replay_log", "rows_at"]
 
+_KEY_TAG: Final = "twinlake.iceberg.idempotencyKey"
 _COMMIT: Final = "_delta_log/{:020}.json"
 
 
@@ -81,7 +83,7 @@ def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
             elif kind == "add":
                 adds.append(action)
             elif kind == "commitInfo":
-                tag = action.get("userMetadata", "")
+                tag = action.get("userMetadata") or _client(action)
                 timestamp = action.get("inCommitTimestamp")
                 written = action.get("timestamp", 0)
             elif kind == "domainMetadata" and action["removed"]:
@@ -122,6 +124,12 @@ def replay_log(bodies: Mapping[str, bytes]) -> list[LogVersion]:
             )
         )
     return versions
+
+
+def _client(info: Mapping[str, Any]) -> str:
+    """The Iceberg client that a commit was made for, by the idempotency key of its request."""
+    key: str = (info.get("tags") or {}).get(_KEY_TAG, "")
+    return key.partition(KEY_MARK)[0]
 
 
 def rows_at(bodies: Mapping[str, bytes], version: LogVersion) -> Rows:

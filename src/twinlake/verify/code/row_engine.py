@@ -1,7 +1,8 @@
 """A data engine of a few lines, so that the shipped plans and commits have rows to change.
 
 A row is a partition, an id and a value; a data file is a JSON list of rows under a name that ends
-in ``.parquet``, which is all the control plane asks of it. Everything that decides anything (plans,
+in ``.parquet``, which is all the control plane asks of it. Only files of Iceberg clients are true
+ones. Everything that decides anything (plans,
 read sets, transactions, hooks) is the shipped code.
 """
 
@@ -19,6 +20,7 @@ from twinlake.commit.plans import RewriteFile, WriteDeletionVector, Written, tou
 from twinlake.errors import CommitUnknown, TwinlakeError
 from twinlake.log import CACHE, dv_key, load_snapshot, read_dv, write_dv_file
 from twinlake.schema import physical_name
+from twinlake.verify.code.client_data import ClientExchange, is_parquet, read_parquet_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,6 +60,8 @@ def encode_rows(rows: Sequence[Row]) -> bytes:
 
 def decode_rows(data: bytes) -> list[Row]:
     """The rows of a data file, in their order."""
+    if is_parquet(data):
+        return list(read_parquet_rows(data))
     return msgspec.json.decode(data, type=list[Row])
 
 
@@ -81,6 +85,8 @@ class RowEngine:
     hooks: tuple[PostCommitHook, ...]
     effect: RowEffect | None = None
     written: list[str] = field(default_factory=list)
+    exchange: ClientExchange = field(default_factory=ClientExchange)
+    """What an Iceberg client and its server said to each other, where the actor is one."""
     cached: bool = False
     """Whether versions come from the cache of the process, as long-lived processes have them."""
 

@@ -118,15 +118,21 @@ class Workload:
     drops_features: bool = False
     requires_commit: bool = True
     """Whether some actor must get its commit through where nothing fails."""
+    shared_tag: str = ""
+    """What commits are found by in the log, where all actors are about one commit."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The actors by name."""
         return tuple(name for name, _ in self.actors)
 
-    def statement(self, actor: str) -> Statement:
-        """What an actor does."""
-        return dict(self.actors)[actor]
+    def tag(self, actor: str) -> str:
+        """By what the commit of an actor is found in the log."""
+        return self.shared_tag or actor
+
+    def statement(self, tag: str) -> Statement:
+        """What a commit of the log was made for."""
+        return next(one for actor, one in self.actors if self.tag(actor) == tag)
 
     def table(self) -> tuple[MemoryStore, ActorClock]:
         """A fresh copy of the table as it is before anybody moves, and the clock of its store."""
@@ -143,7 +149,7 @@ class Workload:
     def engine(self, number: int, clock: ActorClock) -> RowEngine:
         """The data engine of an actor, still without its store."""
         return RowEngine(
-            tag=self.names[number],
+            tag=self.tag(self.names[number]),
             store=MemoryStore(),
             runtime=Runtime(clock=clock, ids=RandomIds(number)),
             hooks=self.layout.hooks,

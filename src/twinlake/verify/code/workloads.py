@@ -17,6 +17,7 @@ from twinlake.verify.code.maintenance import (
     VacuumTable,
     WriteCheckpoint,
 )
+from twinlake.verify.code.server import server_workloads
 from twinlake.verify.code.statements import Append, Delete, Merge, Optimize, Update
 from twinlake.verify.code.table_workloads import table_workloads
 from twinlake.verify.code.workload import TABLE_SETUPS, TableSetup, Workload
@@ -292,13 +293,17 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         *_conversions(),
         *_twin(),
         *_models(),
+        *server_workloads(),
         *table_workloads(),
     )
 }
 """Every workload by its name."""
+_GROUPS: Final = (
+    *("pairs", "isolation", "three", "upkeep", "twin", "all", "models"),
+    *("server", "table"),
+)
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    group: tuple(name for name, one in WORKLOADS.items() if one.group == group)
-    for group in ("pairs", "isolation", "three", "upkeep", "twin", "all", "models", "table")
+    group: tuple(name for name, one in WORKLOADS.items() if one.group == group) for group in _GROUPS
 }
 """The names of the workloads, by what they are about."""
 

@@ -54,3 +54,9 @@ def test_a_delete_that_overlaps_an_update_fails_on_a_twin_table(
     assert step["after_update"] == [{"name": "jack", "colour": "blue"}, sarah]
     assert step["rows"] == [sarah]
     assert step["keeps_promise"] is True
+
+
+def test_pyiceberg_and_spark_write_one_table(steps: dict[str, dict[str, Any]]) -> None:
+    assert steps["catalog_append"]["rows"] == [[1, "new"], [2, "new"], [3, "paid"]]
+    both = steps["catalog_change"]
+    assert both["iceberg"] == both["delta"] == [[1, "sent"], [3, "paid"]]

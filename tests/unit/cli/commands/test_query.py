@@ -6,10 +6,12 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from tests.unit.cli.running import document, grid, lines, run
 from twinlake import Table
+from twinlake.cli.query_columns import scanned_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,3 +147,101 @@ def test_without_duckdb_the_error_names_the_extra(
     result = run("query", sales, "select 1")
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "  fix: Run `pip install 'twinlake[duckdb]'`."
+
+
+WIDE = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("n", pa.int32()),
+        ("s", pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        ("s.x", pa.int32()),
+        ('odd "name"', pa.int32()),
+    ]
+)
+EVERYTHING = tuple(WIDE.names)
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT id FROM t", ("id",)),
+        ("SELECT count(*) FROM t", ()),
+        ("SELECT id FROM t WHERE name = 'a'", ("id", "name")),
+        ("SELECT ID FROM T ORDER BY N LIMIT 1", ("id", "n")),
+        ("SELECT #2 FROM t", ("name",)),
+        ("SELECT COLUMNS('^n') FROM t", ("name", "n")),
+        ("SELECT s.x FROM t", ("s", "s.x")),
+        ('SELECT "s.x" FROM t', ("s", "s.x")),
+        ('SELECT "odd ""name""" FROM t', ('odd "name"',)),
+        ("SELECT a.id FROM t a JOIN t b ON a.n = b.n", ("id", "n")),
+        ("SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.n = a.n)", ("id", "n")),
+        ("WITH q AS MATERIALIZED (SELECT * FROM t) SELECT id FROM q WHERE n = 1", ("id", "n")),
+        ("SELECT row_number() OVER (ORDER BY n) FROM t", ("n",)),
+        ("SELECT id FROM t UNION ALL SELECT n FROM t", ("id", "n")),
+        ("SELECT * EXCLUDE (s, name) FROM t", ("id", "n", "s", "s.x", 'odd "name"')),
+        ("SELECT t FROM t", EVERYTHING),
+        ("FROM t", EVERYTHING),
+        ("SELECT DISTINCT * FROM t", EVERYTHING),
+        ("SUMMARIZE t", EVERYTHING),
+        ("DESCRIBE t", EVERYTHING),
+        ("SELECT 1", EVERYTHING),
+        ("SELECT missing FROM t", EVERYTHING),
+    ],
+)
+def test_only_columns_of_the_query_are_read(sql: str, columns: tuple[str, ...]) -> None:
+    with duckdb.connect(":memory:") as connection:
+        assert scanned_columns(connection, sql, ["t"], WIDE) == columns
+        # What the plan was made for is gone: the optimizers work, and the names are free.
+        disabled = connection.execute("SELECT current_setting('disabled_optimizers')").fetchone()
+        assert disabled == ("",)
+        with pytest.raises(duckdb.CatalogException):
+            connection.execute("FROM t")
+
+
+def test_a_name_of_two_lines_takes_all_columns() -> None:
+    schema = pa.schema([("a\nb", pa.int32()), ("c", pa.int32())])
+    with duckdb.connect(":memory:") as connection:
+        assert scanned_columns(connection, "SELECT c FROM t", ["t"], schema) == ("a\nb", "c")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM t WHERE n > 1 ORDER BY id",
+        "SELECT count(*) FROM t",
+        "SELECT a.id, b.name FROM t a JOIN t b ON a.id = b.n ORDER BY ALL",
+        "SELECT id, (SELECT max(n) FROM t b WHERE b.name = a.name) FROM t a ORDER BY ALL",
+        "SELECT name, sum(n) FILTER (WHERE id > 1) FROM t GROUP BY ALL HAVING min(id) > 0 "
+        "ORDER BY ALL",
+        "WITH RECURSIVE r AS (SELECT min(id) i FROM t UNION ALL SELECT i + 1 FROM r WHERE i < "
+        "(SELECT max(n) FROM t)) SELECT * FROM r ORDER BY ALL",
+        "SELECT name, n FROM t QUALIFY row_number() OVER (PARTITION BY name ORDER BY id) = 1 "
+        "ORDER BY ALL",
+        "SELECT * FROM (UNPIVOT t ON id, n INTO NAME k VALUE v) ORDER BY ALL",
+        "SELECT * FROM (PIVOT t ON name IN ('a', 'b') USING sum(n) GROUP BY id) ORDER BY ALL",
+        "SELECT a.s.y, z.c FROM t a, LATERAL (SELECT b.n c FROM t b WHERE b.id = a.id) z "
+        "ORDER BY ALL",
+        "SELECT x FROM t x ORDER BY x.id",
+        "SELECT id FROM t a SEMI JOIN t b USING (n) ORDER BY id",
+        "SELECT id FROM t WHERE name IN (SELECT name FROM t WHERE s.x > 1) ORDER BY id",
+    ],
+)
+def test_results_are_those_of_the_whole_table(tmp_path: Path, sql: str) -> None:
+    columns = "id BIGINT, name STRING, n INT, s STRUCT<x: INT, y: STRING>"
+    table = Table.create(tmp_path / "t", columns)
+    rows = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "name": ["a", "b", "a", None],
+            "n": pa.array([1, 2, None, 4], pa.int32()),
+            "s": [{"x": i, "y": str(i)} if i else None for i in (1, 2, 0, 4)],
+        }
+    )
+    table = table.append(rows)
+    with duckdb.connect(":memory:") as connection:
+        connection.register("t", table.to_arrow())
+        expected = connection.sql(sql).fetchall()
+    assert expected
+    found = document("query", tmp_path / "t", sql)["rows"]
+    assert [tuple(row.values()) for row in found] == expected

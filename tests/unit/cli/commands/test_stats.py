@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from tests.unit.cli.running import document, grid, lines, run
 from twinlake import Table
 from twinlake.actions import AddFile
+from twinlake.cli.range_counts import range_counts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,12 +39,13 @@ def test_numbers_as_json(orders: Path) -> None:
             {"from": 512, "below": 1024, "files": 1, "size_in_bytes": 1000},
             {"from": 1024, "below": 2048, "files": 1, "size_in_bytes": 2000},
         ],
+        "file_rows": [{"from": 8, "below": 16, "files": 2, "rows": 20}],
     }
     columns = _columns(found)
     assert list(columns) == ["id", "title", "day", "price"]
     assert columns["title"] == {
         "column": "title", "type": "STRING", "partition": False, "nulls": 2, "null_share": 0.1,
-        "min": "a", "max": "z", "files_with_range": 2,
+        "min": "a", "max": "z", "files_with_range": 2, "range_counts": None,
     }  # fmt: skip
     assert (columns["day"]["min"], columns["day"]["max"]) == ("2024-01-01", "2024-01-02")
     assert columns["day"]["partition"] is True
@@ -64,6 +69,15 @@ def test_no_data_file_is_opened(orders: Path) -> None:
         "file sizes",
         "  512 B to 1.0 KiB  " + "█" * 30 + "  1 file, 1000 B",
         "1.0 KiB to 2.0 KiB  " + "█" * 30 + "  1 file, 2.0 KiB",
+    ]
+    assert text[10:12] == [
+        "rows of files",
+        "8 to 15  " + "█" * 30 + "  2 files, 20 rows",
+    ]
+    assert text[-3:] == [
+        "value ranges: files at each part, of all",
+        " id  " + "▄" * 24 + "  1 to 20",
+        "day  " + "▄" + "·" * 22 + "▄" + "  2024-01-01 to 2024-01-02",
     ]
     assert grid(text, "column") == [
         ["id", "INT", "0%", "1", "20", "2/2"],
@@ -125,3 +139,28 @@ def test_every_file_is_in_one_of_a_few_buckets(empty: Path, sizes: tuple[int, ..
 def test_bad_input(orders: Path) -> None:
     assert run("stats", orders, "--where", "id >").stderr.startswith("TWIN-PREDICATE-INVALID")
     assert run("stats", orders / "nowhere").stderr.startswith("TWIN-TABLE-NOT-FOUND")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "counts"),
+    [
+        ([0, 12], [11, 23], [1] * 24),
+        ([0, 0, 23], [0, 23, 23], [2, *[1] * 22, 2]),
+        ([0.0, None, 24.0], [1.0, 5.0, 24.0], [1, 1, *[0] * 21, 1]),
+        ([Decimal("0.00"), Decimal("0.25")], [Decimal("0.23"), Decimal("0.48")], [1] * 24),
+        ([dt.date(2024, 1, 1)], [dt.date(2024, 1, 25)], [1] * 24),
+        ([dt.datetime(2024, 1, 1)], [dt.datetime(2024, 1, 2)], [1] * 24),
+        ([-(2**63), 2**62], [-(2**62), 2**63 - 1], [*[1] * 7, *[0] * 11, *[1] * 6]),
+        ([5, 5], [5, 5], None),
+        ([0.0], [float("inf")], None),
+        (["a"], ["z"], None),
+        ([True], [False], None),
+        ([], [], None),
+    ],
+)
+def test_files_at_each_part_of_a_range(
+    low: list[Any], high: list[Any], counts: list[int] | None
+) -> None:
+    kind = pa.array([*low, *high]).type
+    found = range_counts(*(pa.chunked_array([pa.array(v, kind)]) for v in (low, high)))
+    assert found == counts

@@ -69,7 +69,7 @@ def test_held_delete_is_refused_by_the_rule_it_breaks(tmp_path: Path) -> None:
         (["--replay", "nonsense~a1"], "nonsense"),
         (["--replay", f"{ANOMALY}~?"], "?"),
         ([ANOMALY, "--fault", "bad luck"], "There is no fault 'bad luck'."),
-        ([ANOMALY, "--sample", "--faults"], "--sample and --faults cannot go together."),
+        (["--sample", "--models"], "--models and --sample cannot go together."),
         ([ANOMALY, "--replay", HELD], "--replay and WORKLOAD cannot go together."),
     ],
 )

@@ -50,7 +50,9 @@ def test_what_a_face_says(tmp_path: Path) -> None:
     assert found["write.format.default"] == "parquet"
     assert found["gc.enabled"] == "false"
     assert found["write.parquet.compression-codec"] == "snappy"
-    assert found["write.delete.mode"] == "copy-on-write"
+    # DuckDB refuses DELETE where the mode is said, and copy-on-write is the default anyway.
+    assert not any(key.endswith(".mode") for key in found if key.startswith("write."))
+    assert found["write.merge.isolation-level"] == "serializable"
     assert found[AGE] == str(WEEK)
     assert (found["delta-version"], found["base-delta-version"]) == ("1", "0")
     assert {key for key in found if key.startswith("commit.retry.")} == {

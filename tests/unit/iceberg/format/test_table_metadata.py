@@ -115,7 +115,7 @@ _WAYS: dict[str, Callable[[str], str]] = {
     "snapshots first": lambda text: _moved(text, "snapshots", 0),
     "the log of metadata last": lambda text: _moved(text, "metadata-log", 99),
     "properties last": lambda text: _moved(text, "properties", 99),
-    "keys that we do not know": lambda text: json.dumps({**json.loads(text), "statistics": [{}]}),
+    "keys that we do not know": lambda text: json.dumps({**json.loads(text), "more": [{}]}),
 }
 
 

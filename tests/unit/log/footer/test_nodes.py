@@ -70,8 +70,21 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "physical", "annotation"), KINDS.values(), ids=KINDS)
-def test_every_type(kind: pa.DataType, physical: str, annotation: str | None) -> None:
+#: Of those whose logical type has any.
+PARAMETERS = {
+    "int8": (8, 1),
+    "int16": (16, 1),
+    "uint32": (32, 0),
+    "decimal": (20, 2),
+    "timestamp": (1, 6),
+    "timestamp_ntz": (0, 6),
+    "nanos": (0, 9),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_type(name: str) -> None:
+    kind, physical, annotation = KINDS[name]
     root = tree(parquet(pa.schema([field("c", kind, 7)])))
     assert root.is_group
     assert root.children == (
@@ -80,6 +93,7 @@ def test_every_type(kind: pa.DataType, physical: str, annotation: str | None) ->
             repetition=Repetition.OPTIONAL,
             physical_type=physical,
             annotation=annotation,
+            parameters=PARAMETERS.get(name, ()),
             field_id=7,
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from twinlake.errors import Code, CommitUnknown, StorageError
 from twinlake.log import commit_key, dv_path, read_commit
 from twinlake.runtime import Runtime, SystemClock
 from twinlake.storage import Fault, MemoryStore
+from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,6 +190,119 @@ def test_an_interrupt_after_the_commit_keeps_the_files(
     store.set_faults(())
     assert Table.open(table.location).version == table.version + 1
     assert rows_of(table) == after
+
+
+class _Surprise:
+    """Every call after the one that creates a key fails with an error that no store declares."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._created = False
+
+    def __call__(self, op: str, key: str, _: int) -> None:
+        if self._created:
+            raise RuntimeError(f"{op} {key}")
+        self._created = op == "create" and key == self._key
+
+
+@each_layout
+@each_operation
+def test_nothing_that_fails_after_the_commit_is_a_failure(
+    change: Callable[[Table], Table], after: Rows, properties: dict[str, str]
+) -> None:
+    table, store = new_table({**properties, "delta.checkpointInterval": "1"})
+    store.set_faults(_Surprise(commit_key(table.version + 1)))
+    changed = change(table)
+    store.set_faults(())
+    assert changed.version == table.version + 1
+    assert {w.hook for w in changed.warnings} >= {"checksum", "checkpoint"}
+    assert rows_of(table) == after
+    assert not strays(table)
+
+
+@each_operation
+def test_an_error_of_the_callers_log_is_not_one_of_the_commit(
+    change: Callable[[Table], Table], after: Rows
+) -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError(record.getMessage())
+
+    table, store = new_table({})
+    store.set_faults(_Surprise(commit_key(table.version + 1)))
+    handler = Broken()
+    logging.getLogger("twinlake.commit").addHandler(handler)
+    try:
+        changed = change(table)
+    finally:
+        logging.getLogger("twinlake.commit").removeHandler(handler)
+        store.set_faults(())
+    assert changed.warnings
+    assert rows_of(table) == after
+
+
+@each_operation
+@pytest.mark.parametrize("has_effect", [True, False])
+def test_an_undeclared_error_of_the_commit_is_settled_by_a_look(
+    change: Callable[[Table], Table],
+    after: Rows,
+    has_effect: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, store = new_table({})
+    create, failed = store.create, list[str]()
+
+    def fail_once(key: str, data: bytes) -> CreateOutcome:
+        if failed or key != commit_key(table.version + 1):
+            return create(key, data)
+        failed.append(key)
+        if has_effect:
+            create(key, data)
+        raise MemoryError
+
+    monkeypatch.setattr(store, "create", fail_once)
+    changed = change(table)
+    assert failed
+    assert changed.version == table.version + 1
+    assert rows_of(table) == after
+    assert not strays(table)
+
+
+@each_operation
+def test_an_undeclared_error_that_hides_the_outcome_keeps_the_files(
+    change: Callable[[Table], Table], after: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, store = new_table({})
+    key = commit_key(table.version + 1)
+    create = store.create
+
+    def created(at: str, data: bytes) -> CreateOutcome:
+        outcome = create(at, data)
+        if at == key:
+            raise MemoryError
+        return outcome
+
+    def fail_reading(op: str, at: str, _: int) -> None:
+        if at == key and op == "read":
+            raise RuntimeError(at)
+
+    monkeypatch.setattr(store, "create", created)
+    store.set_faults(fail_reading)
+    with pytest.raises(CommitUnknown):
+        change(table)
+    monkeypatch.undo()
+    store.set_faults(())
+    assert rows_of(table) == after
+
+
+def test_files_that_are_kept_outlive_every_error() -> None:
+    store = MemoryStore()
+    store.put("a", b"1")
+    with pytest.raises(RuntimeError), UncommittedFiles(store) as made:
+        made.add_key("a")
+        made.keep()
+        raise RuntimeError
+    assert store.read("a") == b"1"
 
 
 @pytest.mark.parametrize("name", ["append", "overwrite", "merge"])

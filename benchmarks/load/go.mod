@@ -1,0 +1,3 @@
+module twinlake/benchmarks/load
+
+go 1.22
