@@ -241,7 +241,7 @@ class RunChecker:
 
     def _is_there(self, name: str, found: Sequence[int], versions: Sequence[LogVersion]) -> bool:
         """Whether the log has what somebody was told it has: once, by whoever it was."""
-        statement = self._workload.statement(name)
+        statement = self._workload.statement(self._workload.tag(name))
         application = getattr(statement, "application", "") or getattr(
             getattr(statement, "statement", None), "application", ""
         )
