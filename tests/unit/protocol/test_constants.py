@@ -23,6 +23,7 @@ KEYS = {*PROPERTIES} | {
 #: Modules in which the name of a feature stands for something else.
 OTHER_MEANINGS = {
     "domainMetadata": ("actions/", "log/", "verify/"),  # the action
+    "inCommitTimestamp": ("verify/code/log_replay.py",),  # a field of commitInfo
     "v2Checkpoint": ("log/checkpoint/writer.py",),  # a field of _last_checkpoint
     "invariants": ("compat/upgrade/step_text.py",),  # a word of a sentence
     # Options have their defaults before anything of the protocol is loaded.

@@ -70,6 +70,11 @@ class Trace:
         """How long the path is in the search's own steps, fused ones counted once."""
         return self.steps[-1].move if self.steps else 0
 
+    @property
+    def path_length(self) -> int:
+        """How many steps there are before those that repeat for ever."""
+        return len(self.steps) if self.cycle_from is None else self.cycle_from - 1
+
     def __len__(self) -> int:
         return len(self.steps)
 

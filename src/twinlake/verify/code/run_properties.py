@@ -17,6 +17,8 @@ import msgspec
 
 from twinlake.errors import TwinlakeError
 from twinlake.log import load_snapshot, read_checksum, removes_from, verify_checksum
+from twinlake.protocol import keys
+from twinlake.schema import TYPE_CHANGES_KEY
 from twinlake.verify.code.execution import RunFailure, is_commit
 from twinlake.verify.code.iceberg_metadata import check_iceberg_metadata, hinted_version
 from twinlake.verify.code.log_replay import (
@@ -136,7 +138,9 @@ class RunChecker:
             lost = {
                 key: value
                 for key, value in settings.items()
-                if version.metadata.get("configuration", {}).get(key) != value
+                # A new column takes an id: the highest is no setting.
+                if key != keys.MAX_COLUMN_ID
+                and version.metadata.get("configuration", {}).get(key) != value
             }
             there = set(version.protocol.get("writerFeatures", ()))
             if not self._workload.changes_table and (
@@ -430,6 +434,6 @@ def _type_changes(metadata: Mapping[str, Any]) -> list[int]:
     return [
         change["tableVersion"]
         for column in columns
-        for change in column["metadata"].get("delta.typeChanges", ())
+        for change in column["metadata"].get(TYPE_CHANGES_KEY, ())
         if "tableVersion" in change
     ]

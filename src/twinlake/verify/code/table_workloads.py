@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from twinlake.protocol import features
 from twinlake.verify.code.maintenance import (
     CleanUpLog,
     RestartOnFailure,
@@ -85,14 +86,14 @@ def _changes() -> Iterator[Workload]:
         "feature-feature",
         "two features are added at once",
         "domains",
-        AddFeature("invariants"),
-        AddFeature("checkConstraints"),
+        AddFeature(features.INVARIANTS),
+        AddFeature(features.CHECK_CONSTRAINTS),
     )
     yield _table(
         "feature-delete",
         "a feature is added while rows are deleted",
         "domains",
-        AddFeature("invariants"),
+        AddFeature(features.INVARIANTS),
         Delete("a", 1),
     )
     yield _table(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from twinlake.iceberg.format import TableMetadata
-    from twinlake.storage import Store
+    from twinlake.storage import CreateOutcome, Store
     from twinlake.verify.code import Exploration, Workload
     from twinlake.verify.code.client_data import SentRequest
     from twinlake.verify.code.server.iceberg_client import IcebergClient
@@ -137,10 +137,10 @@ def _count(_real: Any) -> Callable[..., int]:
 def _keep_last_vector(real: Callable[..., Any]) -> Callable[..., Any]:
     """One vector for each delete file, so that the last of them counts."""
 
-    def read_deletes(deletes: Iterable[Any], files: Any) -> Any:
+    def read_deletes(deletes: Iterable[Any], *given: Any, **more: Any) -> Any:
         found: dict[str, Any] = {}
         for one in deletes:
-            found |= real([one], files)
+            found |= real([one], *given, **more)
         return found
 
     return read_deletes
@@ -166,25 +166,26 @@ def _give_up(real: Callable[..., Any]) -> Callable[..., Any]:
     """No answer of the store is taken for a failure."""
 
     def write_commit(store: Store, key: str, body: bytes, **ports: Any) -> Any:
-        return real(_FirstAnswer(store), key, body, **ports)
+        first = store.create(key, body)
+        if isinstance(first, Unknown):
+            raise _conflict()
+        return real(_AnsweredStore(store, first), key, body, **ports)
 
     return write_commit
 
 
-class _FirstAnswer:
-    """A store that does not let a commit be read back."""
+class _AnsweredStore:
+    """A store that has been asked to create a commit already."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, answer: CreateOutcome) -> None:
         self._store = store
+        self._answer = answer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def create(self, key: str, data: bytes) -> Any:
-        outcome = self._store.create(key, data)
-        if isinstance(outcome, Unknown):
-            raise _conflict()
-        return outcome
+    def create(self, _key: str, _body: bytes) -> CreateOutcome:
+        return self._answer
 
 
 def _refuse_as_conflict(real: Callable[..., Any]) -> Callable[..., Any]:

@@ -210,7 +210,8 @@ def test_a_messy_schedule_shrinks_to_the_two_switches_it_takes(
     small = parse_schedule(shrink(messy))
     assert (small.faults, small.switches) == ((), 2)
     assert replay(small).violations[0].property == failure.property
-    assert len(small.choices) <= len(failure.trace)
+    # Fewer switches may take a call more; the schedule does not grow.
+    assert len(small.choices) < len(parse_schedule(messy).choices)
 
 
 def test_without_the_conflict_check_no_vector_replaces_another() -> None:

@@ -130,7 +130,7 @@ class ModelSuite:
             compare("unreached actions", sorted(case.unreached), sorted(result.unreached))
         trace = result.trace
         if case.steps is not None:
-            compare("steps of the trace", case.steps, len(trace) if trace else None)
+            compare("steps of the trace", case.steps, trace.path_length if trace else None)
         # Moves depend on the reductions: they are compared under the catalogue's own.
         if case.moves is not None and all(
             result.options.get(name) == value for name, value in self.options.items()

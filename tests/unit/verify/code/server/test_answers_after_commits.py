@@ -11,9 +11,13 @@ from twinlake.protocol import keys
 from twinlake.storage import Committed
 from twinlake.verify.code import WORKLOADS, sample
 from twinlake.verify.code.row_engine import RowEffect
+from twinlake.verify.code.table_changes import Intent
 
 if TYPE_CHECKING:
     from twinlake.verify.code.row_engine import RowEngine, Rows, StatementResult
+
+
+OFF = dict.fromkeys((keys.ENABLE_ICEBERG_WRITER_COMPAT_V1, keys.ENABLE_ICEBERG_COMPAT_V2), "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +26,13 @@ class SwitchOff:
 
     name: str = "switch off"
 
+    @property
+    def intent(self) -> Intent:
+        return Intent(settings=OFF)
+
     def run(self, engine: RowEngine) -> StatementResult:
         snapshot = engine.load()
         engine.effect = RowEffect(read_version=snapshot.version)
-        off = (keys.ENABLE_ICEBERG_WRITER_COMPAT_V1, keys.ENABLE_ICEBERG_COMPAT_V2)
         now = engine.runtime.clock.now_ms()
         info = CommitInfo(
             timestamp=now,
@@ -34,7 +41,7 @@ class SwitchOff:
             operation_parameters={},
             user_metadata=engine.tag,
         )
-        metadata = snapshot.metadata.with_configuration(dict.fromkeys(off, "false"))
+        metadata = snapshot.metadata.with_configuration(OFF)
         version = snapshot.version + 1
         outcome = engine.store.create(commit_key(version), encode_lines([info, metadata]))
         return version if isinstance(outcome, Committed) else None
