@@ -83,7 +83,7 @@ def _ratio(row: Row) -> str:
 def _bar(row: Row) -> str:
     if row.limit is not None:
         return f"{row.limit:,g} {row.unit}"
-    return "" if row.bar is None else f"{row.bar:.1f}"
+    return "" if row.bar is None else f"{row.bar:.2f}"
 
 
 def _figure(figure: Figure, unit: str) -> str:
