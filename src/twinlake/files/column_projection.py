@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from twinlake.files.file_calendar import FileCalendar
 from twinlake.files.julian_calendar import rebased
 from twinlake.files.unreadable import NeedsSpark
+from twinlake.files.view_types import plain_type
 from twinlake.schema import (
     EXISTS_DEFAULT_KEY,
     PARQUET_FIELD_ID,
@@ -88,6 +89,7 @@ class ColumnProjection:
     def columns(self, file: pa.Schema, calendar: FileCalendar) -> list[FileColumn]:
         """How each column is made from a file with that schema."""
         by_id = self.mode is ColumnMappingMode.ID and all(_id_of(f) is not None for f in file)
+        file = pa.schema([field.with_type(plain_type(field.type)) for field in file])
         # A dot in a name would make it look like a field of a struct.
         walk = _Walk(by_id, calendar, prunes=not any("." in name for name in _names(file)))
         return [

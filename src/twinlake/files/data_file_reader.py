@@ -20,6 +20,7 @@ from twinlake.files.parquet_input import ParquetInput
 from twinlake.files.row_group_filter import matching_row_groups
 from twinlake.files.row_ids import RowIds
 from twinlake.files.unreadable import NeedsSpark, refusal
+from twinlake.files.view_types import plain_batch
 from twinlake.log import read_dv
 from twinlake.protocol import partition_zone
 from twinlake.schema import (
@@ -208,7 +209,7 @@ class _Assembly:
 
     def __call__(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """The rows that are wanted; chosen first, so that no value of the others is made."""
-        reader, rows = self.reader, _Rows(batch, start)
+        reader, rows = self.reader, _Rows(plain_batch(batch), start)
         if self.hidden is not None:
             rows = rows.kept(_visible(self.hidden, start, batch.num_rows))
         if reader.where is not None:
