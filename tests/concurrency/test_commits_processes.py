@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.servers.object_server import ObjectServer
 
 WRITERS = 8
-COMMITS = scale(20, 50)
+COMMITS = scale(8, 50)
 
 
 def assert_every_commit_counts(place: Place, folder: Path, commits: int = COMMITS) -> None:
@@ -52,7 +52,7 @@ def assert_every_commit_counts(place: Place, folder: Path, commits: int = COMMIT
     ("durable", "commits"),
     [
         pytest.param(True, COMMITS, id="durable"),
-        pytest.param(False, scale(10, 50), id="not durable"),
+        pytest.param(False, scale(6, 50), id="not durable"),
     ],
 )
 def test_local_disk(tmp_path: Path, durable: bool, commits: int) -> None:

@@ -30,7 +30,7 @@ from twinlake.log import CACHE
 from twinlake.storage import LocalStore
 from twinlake.table.twin.verify_twin import verify_twin
 
-KILLS = scale(6, 200)
+KILLS = scale(3, 200)
 SNAPSHOTS = scale(30, 100)
 IN_A_ROW = 0.3
 """How often the import that follows a killed one is killed as well."""

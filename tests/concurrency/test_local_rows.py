@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WRITERS = scale(4, 8)
-CHANGES = scale(8, 50)
+CHANGES = scale(5, 50)
 SPARK_COMMITS = scale(3, 40)
 PATIENCE = 900
 """Seconds that a slow machine gets."""

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from tests.support.servers.s3 import S3Server
 
-_SECONDS = scale(6, 60)
+_SECONDS = scale(4, 60)
 _PAUSE = scale(1, 3)
-_KILLS = scale(3, 10)
+_KILLS = scale(2, 10)
 _MOST_SECONDS = 180
 _PATIENCE = 20
 _WRITERS = ("PyIceberg", "PyIceberg", "DuckDB", "twinlake", "twinlake")

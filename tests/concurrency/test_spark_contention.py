@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SECONDS = scale(10, 60)
+SECONDS = scale(6, 60)
 COMMITS = 5
 """What each driver has to land."""
 PATIENCE = 240

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-KILLS = scale(3, 50)
+KILLS = scale(2, 50)
 WORK = scale(1, 2), scale(4, 7)
 """From how many operations up to how many a driver gets done before it is killed."""
 ROOM = 1_000_000
