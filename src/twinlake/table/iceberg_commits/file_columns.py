@@ -165,8 +165,9 @@ def _shown(node: ParquetNode) -> str:
     """A node as an error names its type.
 
     >>> from twinlake.schema import ParquetNode
-    >>> _shown(ParquetNode("t", physical_type="INT64", annotation="TIMESTAMP", parameters=(1, 9)))
-    'INT64 TIMESTAMP(1, 9)'
+    >>> node = ParquetNode(name="t", physical_type="INT64", annotation="TIMESTAMP", parameters=(1,))
+    >>> _shown(node)
+    'INT64 TIMESTAMP(1)'
     """
     words = [word for word in (node.physical_type, node.annotation) if word]
     numbers = f"({', '.join(map(str, node.parameters))})" if node.parameters else ""
