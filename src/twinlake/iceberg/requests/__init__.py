@@ -20,7 +20,7 @@ from twinlake.iceberg.requests.manifest import (
     decode_manifest_list,
 )
 from twinlake.iceberg.requests.new_table import NewTable, partition_columns
-from twinlake.iceberg.requests.properties import CLIENT_KEYS, change_properties
+from twinlake.iceberg.requests.properties import change_properties
 from twinlake.iceberg.requests.requirements import failed_requirements
 from twinlake.iceberg.requests.schema import (
     ImportedSchema,
@@ -38,7 +38,6 @@ from twinlake.iceberg.requests.table_request import (
 )
 
 __all__ = [
-    "CLIENT_KEYS",
     "ClientSnapshot",
     "CommitTableRequest",
     "CreateTableRequest",

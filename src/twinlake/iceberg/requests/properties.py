@@ -13,9 +13,9 @@ from twinlake.protocol import ICEBERG_PREFIX, is_reserved_for_iceberg, keys
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CLIENT_KEYS", "PropertyChange", "change_properties"]
+__all__ = ["PropertyChange", "change_properties"]
 
-CLIENT_KEYS: Final = frozenset({keys.ICEBERG_POSITION_DELETES})
+_CLIENT_KEYS: Final = frozenset({keys.ICEBERG_POSITION_DELETES})
 """Properties of twinlake's own that a client may set; they are not shown among Iceberg's."""
 
 _FOLLOWS_SCHEMA: Final = "schema.name-mapping.default"
@@ -40,7 +40,7 @@ def change_properties(
     """
     changed, problems = dict(configuration), list[str]()
     for name, value in updates.items():
-        if name in CLIENT_KEYS:
+        if name in _CLIENT_KEYS:
             changed[name] = value
         elif name == _FOLLOWS_SCHEMA or shown.get(name) == value:
             continue
@@ -49,7 +49,7 @@ def change_properties(
         else:
             problems.append(f"property {name} is said by the Iceberg metadata itself")
     for name in removals:
-        if name in CLIENT_KEYS:
+        if name in _CLIENT_KEYS:
             changed.pop(name, None)
         elif not is_reserved_for_iceberg(name):
             changed.pop(f"{ICEBERG_PREFIX}{name}", None)

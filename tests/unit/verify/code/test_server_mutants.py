@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from tests.unit.verify.code.server_mutants import SERVER_MUTANTS, ServerMutant
 from twinlake.verify.code import replay, shrink
-from twinlake.verify.code_mutants import SERVER_MUTANTS, ServerMutant
 from twinlake.verify.models.server import ServerCommits
 
 
