@@ -34,6 +34,8 @@ KILLS = scale(3, 200)
 SNAPSHOTS = scale(30, 100)
 IN_A_ROW = 0.3
 """How often the import that follows a killed one is killed as well."""
+AFTER_FIRST_WRITE = 0.7
+"""How often the moment is sought between an import's first write and its end."""
 
 
 def import_when_told(source: str, ready: str, go: str) -> None:
@@ -65,8 +67,12 @@ def source_table(folder: Path) -> tuple[Path, list[int]]:
     return Path(table.location().removeprefix("file://")), counts
 
 
-def kill_one(folder: Path, notes: Path, seconds: float) -> bool:
-    """Start an import and kill it after so many seconds; whether it still ran then."""
+def kill_one(folder: Path, notes: Path, seconds: float, *, from_first_write: bool) -> bool:
+    """Start an import and kill it after so many seconds; whether it still ran then.
+
+    ``from_first_write``: the seconds count from when its log folder is there. On a busy machine
+    an import spends nearly all its time before that, and a time from the start would miss it.
+    """
     ready, go = notes / "ready", notes / "go"
     ready.unlink(missing_ok=True)
     go.unlink(missing_ok=True)
@@ -77,6 +83,8 @@ def kill_one(folder: Path, notes: Path, seconds: float) -> bool:
         assert time.monotonic() < deadline
         time.sleep(0.002)
     go.touch()
+    while from_first_write and process.is_alive() and not (folder / "_delta_log").exists():
+        time.sleep(0.0005)
     process.join(seconds)
     assert process.pid is not None
     if process.is_alive():
@@ -113,8 +121,11 @@ def test_killed_imports_leave_nothing_or_everything(tmp_path: Path) -> None:
         for made in ("_delta_log", "_iceberg"):
             shutil.rmtree(folder / made, ignore_errors=True)
         while True:
+            begun = dice.random() < AFTER_FIRST_WRITE
+            seconds = dice.uniform(0, whole / 10 if begun else whole)
             # A process that had no more to do than to end was killed too late to count.
-            killed = kill_one(folder, tmp_path, dice.uniform(0, whole)) and not is_over(folder)
+            killed = kill_one(folder, tmp_path, seconds, from_first_write=begun)
+            killed = killed and not is_over(folder)
             kills += killed
             # Readers find no table or all of it, never the beginning of one.
             assert version_if_any(folder) in (None, len(counts) - 1)
