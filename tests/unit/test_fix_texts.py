@@ -23,6 +23,7 @@ from tests.support.fix_texts import HOLE, SOURCE, FixText, fix_texts, pieces, wi
 from tests.unit.cli.running import children
 from twinlake.cli import main
 from twinlake.protocol import FEATURES, PROPERTIES
+from twinlake.storage.os_errors import OS_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +101,25 @@ def test_code_in_a_fix_stands_in_backticks(texts: list[FixText]) -> None:
         if CODE.search(without_pieces(fix.text)) or fix.text.count("`") % 2
     ]
     assert wrong == []
+
+
+def test_a_fix_is_a_sentence(texts: list[FixText]) -> None:
+    reasons = {why for why, _ in OS_ERRORS.values()}  # they stand beside their fixes
+    wrong = [str(fix) for fix in texts if fix.text not in reasons and not is_sentence(fix.text)]
+    assert wrong == []
+
+
+def is_sentence(text: str) -> bool:
+    """Whether it begins and ends as one, as far as it is known before an error is raised."""
+    if text.startswith(","):  # goes on from the text before it
+        text = "X" + text
+    known = text.strip().replace("H O L E", HOLE)
+    return bool(re.match(r"[A-Z`]", known) and re.search(rf"([.?]|{HOLE})$", known))
+
+
+@pytest.mark.parametrize("text", ["check the path.", "Check the path", "use `x`"])
+def test_the_search_for_sentences_can_fail(text: str) -> None:
+    assert not is_sentence(text)
 
 
 def test_the_texts_are_all_found(texts: list[FixText]) -> None:

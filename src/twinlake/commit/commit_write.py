@@ -117,7 +117,7 @@ def _settled(
             Code.STORAGE,
             f"The store kept only {len(found)} of {len(body)} bytes of {key!r} in {store.url}.",
             why="its create is not atomic, so it cannot hold a table safely",
-            fix="delete that damaged object, then move the table to a store with atomic writes",
+            fix="Delete that damaged object, then move the table to a store with atomic writes.",
             fields={"key": key, "store": store.url, "kept": len(found), "size": len(body)},
         )
     return Lost(winner=found, attempts=attempt)
@@ -137,7 +137,7 @@ def _not_safe(
         f"The commit {name} is at {key!r} in {store.url}, but it may not survive a power cut.",
         why=f"the store could not bring it to safety: {reason}",
         fix=f"Repair the store, then look for {name} in {key!r}; run the operation again only if "
-        "the key is missing or holds another commit",
+        "the key is missing or holds another commit.",
         fields={"key": key, "store": store.url, "commit_id": name},
     )
 
@@ -151,6 +151,6 @@ def _unknown(
         f"Whether the commit {name} is at {key!r} in {store.url} could not be found out.",
         why=f"{attempts} attempts gave no clear answer; the last: {reason}",
         fix=f"Once the store answers, look for {name} in {key!r}; run the operation again only "
-        "if the key is missing or holds another commit",
+        "if the key is missing or holds another commit.",
         fields={"key": key, "store": store.url, "commit_id": name, "attempts": attempts},
     )

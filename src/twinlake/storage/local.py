@@ -349,7 +349,7 @@ def _failure(
             Code.STORAGE_NOT_FOUND,
             f"There is no {key!r} in {url}.",
             why="the file does not exist",
-            fix="check the path; a cleanup may have deleted the file",
+            fix="Check the path; a cleanup may have deleted the file.",
             fields={**fields, "errno": errno.errorcode[error.errno]},
         )
     return os_error(error, f"Could not {verb} {key!r} in {url}.", fields)

@@ -274,7 +274,7 @@ class MemoryStore:
                 Code.STORAGE_NOT_FOUND,
                 f"There is no {key!r} in {self.url}.",
                 why="the object does not exist",
-                fix="check the path; a cleanup may have deleted the object",
+                fix="Check the path; a cleanup may have deleted the object.",
                 fields={"key": key, "store": self.url},
             )
         return found
@@ -309,7 +309,7 @@ class MemoryStore:
             Code.STORAGE,
             f"Could not {verb} {key!r} in {self.url}.",
             why=f"injected: {fault.kind}",
-            fix="this is a rehearsed failure; try again",
+            fix="This is a rehearsed failure; try again.",
             fields={"key": key, "store": self.url},
         )
 

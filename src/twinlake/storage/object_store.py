@@ -105,7 +105,8 @@ class ObjectStore:
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 f"{location.url} is not in an object store.",
-                fix=f"give a URL that starts with {', '.join(f'{name}://' for name in _PROVIDERS)}",
+                fix="Give a URL that starts with "
+                f"{', '.join(f'{name}://' for name in _PROVIDERS)}.",
                 fields={"url": location.url},
             )
         self._location = location
@@ -124,7 +125,7 @@ class ObjectStore:
                 Code.INVALID_ARGUMENT,
                 f"{location.url} cannot be opened with these options.",
                 why=_first_line(error),
-                fix="check the names and values of the options",
+                fix="Check the names and values of the options.",
                 fields={"url": location.url, "options": sorted(self._options)},
             ) from error
 
@@ -280,7 +281,7 @@ class ObjectStore:
             Code.STORAGE_NOT_FOUND,
             f"There is no {key!r} in {self.url}.",
             why="the object does not exist",
-            fix="check the path; a cleanup may have deleted the object",
+            fix="Check the path; a cleanup may have deleted the object.",
             fields={"key": key, "store": self.url, "cause": "missing"},
         )
 
@@ -289,7 +290,7 @@ class ObjectStore:
             Code.STORAGE,
             f"The listing of {folder!r} in {self.url} is not in ascending order.",
             why="a log can only be followed in order; S3 directory buckets list unsorted",
-            fix="keep the table in a general purpose bucket",
+            fix="Keep the table in a general purpose bucket.",
             fields={"key": folder, "store": self.url, "cause": "unsorted"},
         )
 
@@ -309,11 +310,11 @@ class ObjectStore:
 
 
 _FIXES: dict[str, str] = {
-    "bucket": "create the bucket or container, or correct its name",
-    "access": "check the credentials and what they may do in this bucket or container",
-    "unsupported": "use a store with conditional writes, and leave them switched on",
-    "name": "rename the object: the service cannot hold this name",
-    "failure": "check endpoint, region and network, then try again",
+    "bucket": "Create the bucket or container, or correct its name.",
+    "access": "Check the credentials and what they may do in this bucket or container.",
+    "unsupported": "Use a store with conditional writes, and leave them switched on.",
+    "name": "Rename the object: the service cannot hold this name.",
+    "failure": "Check endpoint, region and network, then try again.",
 }
 
 #: Causes for which the service, or the client before it, clearly did nothing.

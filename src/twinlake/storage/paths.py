@@ -72,7 +72,7 @@ def check_key(key: str) -> str:
             Code.PATH_UNSAFE,
             f"The key {key!r} cannot be used.",
             why="a key is relative and has no empty, '.' or '..' segment and no NUL",
-            fix="name the object by its path below the root of the store",
+            fix="Name the object by its path below the root of the store.",
             fields={"path": key},
         )
     return key
@@ -110,7 +110,7 @@ def encode_path(path: str) -> str:
             Code.PATH_UNSAFE,
             f"The path {path!r} cannot be written to the log.",
             why="it is not valid Unicode",
-            fix="rename the file",
+            fix="Rename the file.",
             fields={"path": path},
         )
     encoded = _QUOTED.sub(_percent, path)
@@ -139,7 +139,7 @@ def unsafe_path(path: str, why: str) -> CorruptTable:
         Code.PATH_UNSAFE,
         f"The path {path!r} in the log cannot be used.",
         why=why,
-        fix="find out which writer made this commit; restore the table to a version before it",
+        fix="Find out which writer made this commit, and restore the table to a version before it.",
         fields={"path": path},
     )
 
@@ -255,7 +255,7 @@ def parse_location(text: str) -> Location:
     's3://bucket/a%20b'
     """
     if not text or "\x00" in text:
-        _refuse(text, "it is empty or has a NUL character", "give a path or a URL")
+        _refuse(text, "it is empty or has a NUL character", "Give a path or a URL.")
     scheme = split_scheme(text)
     if scheme is None:
         return Location(scheme="file", path=_absolute(text))
@@ -263,17 +263,17 @@ def parse_location(text: str) -> Location:
     rest = text[match.end() :] if match else text
     authority, slash, path = rest.partition("/") if match and match.group(2) else ("", "", rest)
     if scheme not in ALIASES.values():
-        _refuse(text, f"the scheme {scheme!r} is not known", f"use one of {', '.join(ALIASES)}")
+        _refuse(text, f"the scheme {scheme!r} is not known", f"Use one of {', '.join(ALIASES)}.")
     try:
         decoded = unquote(slash + path, errors="strict")
     except UnicodeDecodeError:
-        _refuse(text, "its escapes are not UTF-8", "encode the URL as UTF-8")
+        _refuse(text, "its escapes are not UTF-8", "Encode the URL as UTF-8.")
     if "\x00" in decoded:
-        _refuse(text, "it has a NUL character", "give a path or a URL")
+        _refuse(text, "it has a NUL character", "Give a path or a URL.")
     if scheme == "file":
         if authority not in ("", "localhost"):
             _refuse(
-                text, f"it names the host {authority!r}", "write file:///path, with three slashes"
+                text, f"it names the host {authority!r}", "Write file:///path, with three slashes."
             )
         return Location(scheme=scheme, path=_absolute("/" + decoded))
     return _bucket_location(text, scheme, authority, decoded.strip("/"))
@@ -287,7 +287,7 @@ def _absolute(path: str) -> str:
         _refuse(
             path,
             "it is relative, and the working directory of this process is gone",
-            "give an absolute path, or change to a folder that exists",
+            "Give an absolute path, or change to a folder that exists.",
         )
 
 
@@ -296,15 +296,15 @@ def _bucket_location(text: str, scheme: str, authority: str, path: str) -> Locat
         _refuse(
             text,
             "it has a query or a fragment",
-            "pass credentials and settings as options; write '?' as %3F and '#' as %23",
+            "Pass credentials and settings as options; write '?' as %3F and '#' as %23.",
         )
     # Only abfss names its account before the host; elsewhere an "@" is a pasted secret.
     if "@" in authority and (scheme != "abfss" or ":" in authority):
-        _refuse(text, "it has credentials in it", "pass them as options or in the environment")
+        _refuse(text, "it has credentials in it", "Pass them as options or in the environment.")
     if scheme != "memory" and not authority:
-        _refuse(text, "it names no bucket", f"write {scheme}://bucket/path")
+        _refuse(text, "it names no bucket", f"Write {scheme}://bucket/path.")
     if path and _SUSPECT.search(path):
-        _refuse(text, "it has an empty, '.' or '..' segment", "give the path without them")
+        _refuse(text, "it has an empty, '.' or '..' segment", "Give the path without them.")
     return Location(scheme=scheme, authority=authority, path=path)
 
 

@@ -42,7 +42,7 @@ def _open_local(location: Location, durable: bool, options: Mapping[str, Any]) -
             Code.INVALID_ARGUMENT,
             f"{location.url} takes no options.",
             why=f"given: {', '.join(sorted(options))}",
-            fix="leave the options out for a folder of the file system",
+            fix="Leave the options out for a folder of the file system.",
             fields={"url": location.url, "options": sorted(options)},
         )
     return LocalStore(location.url, durable=durable)

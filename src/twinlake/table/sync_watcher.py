@@ -1,4 +1,4 @@
-"""Durable the Iceberg metadata of tables after commits of any writer, by polling.
+"""Syncs the Iceberg metadata of tables after commits of any writer, by polling.
 
 A poll of a table that did not change asks the store for one object: the next commit.
 """
@@ -23,7 +23,7 @@ _LONGEST_PAUSE: Final = 32
 
 
 class TableWatcher:
-    """Durable one table, from poll to poll."""
+    """Syncs one table, from poll to poll."""
 
     def __init__(self, open_table: Callable[[], Table], spark: Any = None) -> None:
         self._open = open_table

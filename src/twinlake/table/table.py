@@ -73,7 +73,7 @@ class Table(WritableTable):
             raise UserError(
                 Code.INVALID_ARGUMENT,
                 "A version and a timestamp cannot be given together.",
-                fix="Give one of them.",
+                fix="Give `version=` or `timestamp=`, not both.",
             )
         snapshot = CACHE.latest(store) if version is None else load_snapshot(store, version)
         table = cls(snapshot, policy=policy, runtime=runtime)

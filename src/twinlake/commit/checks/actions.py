@@ -67,7 +67,7 @@ def system_domains(draft: Draft) -> Iterator[CheckFailure]:
     if foreign:
         yield CheckFailure(
             message=f"{named(foreign, 'domain')} belong to the system",
-            fix="Use a domain whose name does not start with `delta.`",
+            fix="Use a domain whose name does not start with `delta.`.",
         )
 
 

@@ -59,7 +59,9 @@ class OptimizeOptions:
             ),
         ]
         if problems:
-            raise refuse("The options of OPTIMIZE cannot be used.", problems, fix="Correct them.")
+            raise refuse(
+                "The options of OPTIMIZE cannot be used.", problems, fix="Correct these options."
+            )
 
     def takes(self, add: AddFile) -> bool:
         """Whether the file is a candidate."""

@@ -206,7 +206,7 @@ def _unknown(key: str) -> _Problem:
     return _Problem(
         key,
         "is not a known delta property",
-        fix=f"Did you mean `{near}`?" if near else "Keys of your own must not start with `delta.`",
+        fix=f"Did you mean `{near}`?" if near else "Keys of your own must not start with `delta.`.",
         delta_class="DELTA_UNKNOWN_CONFIGURATION",
     )
 

@@ -119,7 +119,9 @@ def rename_column(
     _named_column(schema, path, "rename", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     resolved = resolve_path(schema, path)
     if not name:
-        _refuse(resolved, "A column needs a name.", why="The new name is empty.", fix="Give one.")
+        _refuse(
+            resolved, "A column needs a name.", why="The new name is empty.", fix="Give a name."
+        )
     struct = _struct_at(type_at(schema, resolved[:-1]), resolved[:-1], resolved)
     # Its own name is taken, as in SQL; the same in other letters is free.
     taken = Struct(tuple(f for f in struct.fields if f.name != resolved[-1] or f.name == name))
@@ -139,9 +141,9 @@ def move_column(
     if first == (after is not None):
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"Where should {render_path(resolved)} go?",
-            why="Give either first=True or after=<column>.",
-            fix='Name a column, for example `after="id"`.',
+            f"Cannot move column {render_path(resolved)}.",
+            why="Both first=True and after= are given, or neither.",
+            fix='Give one of the two, for example `after="id"`.',
         )
 
     def reorder(kind: DataType) -> DataType:
@@ -174,7 +176,10 @@ def set_nullable(schema: Struct, path: ColumnPath, nullable: bool) -> Struct:
             )
         case Map():
             _refuse(
-                resolved, f"{shown} cannot hold nulls.", why="Map keys never do.", fix="Leave it."
+                resolved,
+                f"{shown} cannot hold nulls.",
+                why="Map keys are always NOT NULL.",
+                fix="Change the value of the map instead.",
             )
         case _:
             changed = change_field(
@@ -278,7 +283,7 @@ def _placed(
             (*parent, field.name),
             "A column cannot be first and after another one.",
             why=f"Both first and after={after!r} were given.",
-            fix="Give one of them.",
+            fix="Give `first=True` or `after=`, not both.",
         )
     return Struct((*others[:position], field, *others[position:]))
 
@@ -291,7 +296,9 @@ def _struct_at(kind: DataType, parent: ColumnPath, path: ColumnPath) -> Struct:
         path,
         f"{render_path(parent)} holds no named columns.",
         why=f"Its type is {kind}.",
-        fix=f"Did you mean {render_path((*parent, inner))}?" if inner else "Name a struct.",
+        fix=f"Did you mean {render_path((*parent, inner))}?"
+        if inner
+        else "Name a column that is a struct.",
         delta_class="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
     )
 

@@ -108,7 +108,7 @@ class WriteOptions:
                 Code.INVALID_ARGUMENT,
                 "The write cannot be done like that.",
                 why=listed(problems),
-                fix="Correct the arguments.",
+                fix="Correct the arguments that are named.",
                 fields={"problems": problems},
             )
 

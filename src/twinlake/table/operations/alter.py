@@ -288,7 +288,7 @@ def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Altera
             f"There is no constraint {name!r}.",
             why="constraint names are compared ignoring case",
             fix="Read the names with `twinlake show PATH` or `Table.properties`: the keys "
-            "start with `delta.constraints.`",
+            "start with `delta.constraints.`.",
             delta_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             fields={"constraint": name},
         )

@@ -83,7 +83,7 @@ def upgrade_goal(
             Code.INVALID_ARGUMENT,
             "The upgrade cannot be planned.",
             why=listed(problems),
-            fix="Correct the arguments.",
+            fix="Correct the arguments that are named.",
             fields={"problems": problems},
         )
     return Goal(

@@ -125,7 +125,7 @@ class RowMerge:
                 Code.INVALID_ARGUMENT,
                 "The MERGE cannot be done like that.",
                 why=listed(problems),
-                fix="Correct the arguments.",
+                fix="Correct the arguments that are named.",
                 fields={"problems": problems},
             )
         if any(clause.when is When.MATCHED for clause in self.clauses):
