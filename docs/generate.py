@@ -11,6 +11,7 @@ import difflib
 import importlib
 import inspect
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ def error_page() -> str:
     """The stable codes with the ``#:`` comment of each, and the tree of classes."""
     from twinlake import errors
 
+    classes = _classes_by_code(errors)
     tree = (errors.__doc__ or "").split("::\n\n", 1)[1].split("\n\n", 1)[0]
     return "\n".join(
         [
@@ -37,14 +39,37 @@ def error_page() -> str:
             inspect.cleandoc("\n" + tree),
             "```",
             "",
-            "| code | meaning |",
-            "|---|---|",
-            *(f"| `{code}` | {meaning} |" for code, meaning in _codes(errors)),
+            "| code | class | meaning |",
+            "|---|---|---|",
+            *(
+                f"| `{code}` | {', '.join(f'`{one}`' for one in classes[name])} | {meaning} |"
+                for name, code, meaning in _codes(errors)
+            ),
         ]
     )
 
 
-def _codes(errors: Any) -> Iterator[tuple[str, str]]:
+def _classes_by_code(errors: Any) -> dict[str, list[str]]:
+    """The names of codes, with the classes that are raised with each, as the source says it."""
+    known = {
+        name
+        for name, one in vars(errors).items()
+        if inspect.isclass(one) and issubclass(one, errors.TwinlakeError)
+    }
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(Path(errors.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            # Raised with the code first, or a row of a registry that names both.
+            named = {ast.unparse(one) for one in (node.func, *node.args)} & known
+            for part in (one for argument in node.args[:2] for one in ast.walk(argument)):
+                if isinstance(part, ast.Attribute) and ast.unparse(part.value) == "Code":
+                    found[part.attr] |= named
+    return defaultdict(list, {name: sorted(classes) for name, classes in found.items()})
+
+
+def _codes(errors: Any) -> Iterator[tuple[str, str, str]]:
     source = inspect.getsource(errors)
     lines = source.splitlines()
     (enum,) = (
@@ -55,7 +80,7 @@ def _codes(errors: Any) -> Iterator[tuple[str, str]]:
     for node in enum.body:
         if not isinstance(node, ast.Assign):
             continue
-        code = ast.literal_eval(node.value)
+        code, name = ast.literal_eval(node.value), ast.unparse(node.targets[0])
         # A formatter may wrap a long member in brackets, with the comment on an inner line, and
         # a comment too long for its line stands above it.
         above = lines[node.lineno - 2] if lines[node.lineno - 2].strip().startswith("#:") else ""
@@ -63,7 +88,7 @@ def _codes(errors: Any) -> Iterator[tuple[str, str]]:
         _, found, comment = text.partition("#:")
         if not found:
             sys.exit(f"{code} has no `#:` comment in errors.py")
-        yield code, comment.splitlines()[0].strip()
+        yield name, code, comment.splitlines()[0].strip()
 
 
 #: The packages whose exports are the public interface, with what each is for.

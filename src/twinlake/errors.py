@@ -98,7 +98,7 @@ class Code(StrEnum):
     CONSTRAINT = "TWIN-CONSTRAINT"  #: A constraint is missing, duplicated or violated.
     APPEND_ONLY = "TWIN-APPEND-ONLY"  #: An append-only table refuses to lose rows.
     COMMIT_INVALID = "TWIN-COMMIT-INVALID"  #: The actions of a commit contradict each other.
-    COMPAT = "TWIN-COMPAT"  #: The table breaks Iceberg compatibility rules.
+    COMPAT = "TWIN-COMPAT"  #: A table, or a request, breaks Iceberg compat rules.
     CONFLICT_PROTOCOL = "TWIN-CONFLICT-PROTOCOL"  #: A concurrent commit changed the protocol.
     CONFLICT_METADATA = "TWIN-CONFLICT-METADATA"  #: A concurrent commit changed the metadata.
     CONFLICT_TRANSACTION = (
@@ -116,14 +116,14 @@ class Code(StrEnum):
     CONFLICT_REQUIREMENT = (
         "TWIN-CONFLICT-REQUIREMENT"  #: A requirement of an Iceberg commit does not hold any more.
     )
-    CONFLICT_WRITE = "TWIN-CONFLICT-WRITE"  #: The commit could not be placed within its attempts.
+    CONFLICT_WRITE = "TWIN-CONFLICT-WRITE"  #: Other writers took every version tried.
     KEY_REUSED = "TWIN-KEY-REUSED"  #: An idempotency key was used for another request.
     COMMIT_UNKNOWN = "TWIN-COMMIT-UNKNOWN"  #: Whether the commit happened could not be found out.
     LOG_CORRUPT = "TWIN-LOG-CORRUPT"  #: A commit or the log folder is damaged.
     CHECKPOINT_CORRUPT = "TWIN-CHECKPOINT-CORRUPT"  #: A checkpoint is damaged.
     CHECKSUM_MISMATCH = "TWIN-CHECKSUM-MISMATCH"  #: The table state differs from its checksum file.
     DV_CORRUPT = "TWIN-DV-CORRUPT"  #: A deletion vector is damaged.
-    PATH_UNSAFE = "TWIN-PATH-UNSAFE"  #: A path in the log leaves the place it may name.
+    PATH_UNSAFE = "TWIN-PATH-UNSAFE"  #: A path or location may not be used.
     STORAGE = "TWIN-STORAGE"  #: The store failed.
     STORAGE_NOT_FOUND = "TWIN-STORAGE-NOT-FOUND"  #: An object is missing in the store.
     SPARK_REQUIRED = "TWIN-SPARK-REQUIRED"  #: The operation moves rows and needs the Spark engine.

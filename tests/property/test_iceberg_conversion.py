@@ -41,7 +41,7 @@ from tests.support.local_engine import rows_of
 from tests.support.log_tables import commit, info
 from tests.support.scale import scale
 from twinlake.actions import AddFile
-from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
+from twinlake.commit import DELTA_HOOKS, Operation, Transaction
 from twinlake.iceberg import IntegrityCheck, sync_table, synced_version
 from twinlake.iceberg.derive.snapshot_id import SNAPSHOT_TAG
 from twinlake.iceberg.format.manifest import EntryStatus, ManifestContent, ManifestEntry
@@ -117,7 +117,7 @@ def begin_with_rows(
     )
     store = LocalStore(folder, durable=False)
     operation = Operation(name="WRITE", parameters={"mode": "ErrorIfExists"})
-    transaction = Transaction.for_new_table(store, operation, runtime, DEFAULT_HOOKS)
+    transaction = Transaction.for_new_table(store, operation, runtime, DELTA_HOOKS)
     coming: Any = SimpleNamespace(metadata=metadata, schema=metadata.schema)
     files = [new_file(coming, folder, chance) for _ in range(2)]
     transaction.update_metadata(metadata).add(*files).commit()

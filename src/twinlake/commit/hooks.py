@@ -26,7 +26,7 @@ __all__ = [
     "CHECKPOINT_HOOK",
     "CHECKSUM_HOOK",
     "CLEANUP_HOOK",
-    "DEFAULT_HOOKS",
+    "DELTA_HOOKS",
     "HookContext",
     "HookWarning",
     "PostCommitHook",
@@ -155,4 +155,5 @@ def _may_be_expired(context: HookContext) -> bool:
 CHECKSUM_HOOK: Final = PostCommitHook(name="checksum", run=_checksum)
 CHECKPOINT_HOOK: Final = PostCommitHook(name="checkpoint", run=_checkpoint)
 CLEANUP_HOOK: Final = PostCommitHook(name="cleanup", run=_cleanup)
-DEFAULT_HOOKS: Final[tuple[PostCommitHook, ...]] = (CHECKSUM_HOOK, CHECKPOINT_HOOK, CLEANUP_HOOK)
+DELTA_HOOKS: Final[tuple[PostCommitHook, ...]] = (CHECKSUM_HOOK, CHECKPOINT_HOOK, CLEANUP_HOOK)
+"""In this order; tables run those of ``TABLE_HOOKS``, which begin with them."""

@@ -20,7 +20,7 @@ from twinlake.commit.checks.registry import COMPAT_CHECK, run_checks
 from twinlake.commit.commit_write import Lost, write_commit
 from twinlake.commit.conflict.rules import Conflicting, check_conflicts
 from twinlake.commit.conflict.winners import missed_winner, read_winners
-from twinlake.commit.hooks import DEFAULT_HOOKS, HookContext, PostCommitHook, run_hooks
+from twinlake.commit.hooks import DELTA_HOOKS, HookContext, PostCommitHook, run_hooks
 from twinlake.commit.options import AlreadyCommitted, CommitOptions, CommitResult, engine_info
 from twinlake.commit.read_set import ReadSet
 from twinlake.commit.row_tracking import mark_of, stored_metadata
@@ -68,7 +68,7 @@ class Transaction:
         snapshot: Snapshot | None,
         operation: Operation,
         runtime: Runtime | None = None,
-        hooks: Iterable[PostCommitHook] = DEFAULT_HOOKS,
+        hooks: Iterable[PostCommitHook] = DELTA_HOOKS,
         *,
         options: CommitOptions = _DEFAULTS,
         store: Store | None = None,
@@ -104,7 +104,7 @@ class Transaction:
         store: Store,
         operation: Operation,
         runtime: Runtime | None = None,
-        hooks: Iterable[PostCommitHook] = DEFAULT_HOOKS,
+        hooks: Iterable[PostCommitHook] = DELTA_HOOKS,
         *,
         options: CommitOptions = _DEFAULTS,
     ) -> Transaction:

@@ -11,7 +11,7 @@ from pyiceberg import expressions
 from pyiceberg.table import StaticTable
 
 from tests.support.local_engine import rows_of
-from twinlake.commit import DEFAULT_HOOKS, Operation, Transaction
+from twinlake.commit import DELTA_HOOKS, Operation, Transaction
 from twinlake.iceberg import SyncResult, sync_table
 from twinlake.log.deletion_vectors import dv_key, inline_descriptor, write_dv_file
 from twinlake.table import Table
@@ -169,7 +169,7 @@ def replace_table(table: Table, schema: str, *partitions: str) -> Table:
     """REPLACE TABLE with another schema, and without any of the files."""
     metadata = successor(table, schema, *partitions)
     operation = Operation(name="REPLACE TABLE", parameters={"partitionBy": list(partitions)})
-    transaction = Transaction(table.snapshot, operation, table.runtime, DEFAULT_HOOKS)
+    transaction = Transaction(table.snapshot, operation, table.runtime, DELTA_HOOKS)
     transaction.record_whole_table()
     transaction.update_metadata(metadata)
     gone = [add.remove(deletion_timestamp=now_ms()) for add in table.snapshot.adds()]

@@ -13,7 +13,7 @@ from twinlake.commit import (
     CHECKPOINT_HOOK,
     CHECKSUM_HOOK,
     CLEANUP_HOOK,
-    DEFAULT_HOOKS,
+    DELTA_HOOKS,
     CommitResult,
     HookContext,
     HookWarning,
@@ -115,7 +115,7 @@ def test_checksum_of_every_commit() -> None:
 
 
 def test_the_default_hooks() -> None:
-    assert [hook.name for hook in DEFAULT_HOOKS] == ["checksum", "checkpoint", "cleanup"]
+    assert [hook.name for hook in DELTA_HOOKS] == ["checksum", "checkpoint", "cleanup"]
 
 
 # Cleanup
@@ -136,7 +136,7 @@ class Writer:
 
     def __init__(
         self,
-        hooks: tuple[PostCommitHook, ...] = DEFAULT_HOOKS,
+        hooks: tuple[PostCommitHook, ...] = DELTA_HOOKS,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.hooks = hooks

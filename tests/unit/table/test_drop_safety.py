@@ -11,7 +11,7 @@ import pytest
 from tests.unit.table.making import create, data_file, write_files
 from twinlake import Table
 from twinlake.actions import AddFile, DeletionVectorDescriptor
-from twinlake.commit import DEFAULT_HOOKS, HookContext, PostCommitHook
+from twinlake.commit import DELTA_HOOKS, HookContext, PostCommitHook
 from twinlake.errors import Code, ConcurrentAppendException, ConflictError, StorageError, UserError
 from twinlake.log import CheckpointKind, load_snapshot, write_checkpoint
 from twinlake.storage import Committed, CreateOutcome, MemoryStore
@@ -25,7 +25,7 @@ NO_RETENTION = {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 
 
 
 def _drop(table: Table, feature: str, *hooks: PostCommitHook) -> FeatureDrop:
-    context = OperationContext(hooks=(*DEFAULT_HOOKS, *hooks))
+    context = OperationContext(hooks=(*DELTA_HOOKS, *hooks))
     return FeatureDrop(context, table.snapshot, feature)
 
 
@@ -153,7 +153,7 @@ class Damaging(MemoryStore):
 
 def _in_memory(name: str) -> tuple[Damaging, Table]:
     store = Damaging(name)
-    context = OperationContext(hooks=DEFAULT_HOOKS)
+    context = OperationContext(hooks=DELTA_HOOKS)
     result = create_table(context, store, "id INT", properties=VECTORS)
     return store, Table(result.snapshot)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.table.making import create, data_file, write_files
 from twinlake import Table
 from twinlake.actions import DeletionVectorDescriptor, DomainMetadata
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, Transaction
+from twinlake.commit import DELTA_HOOKS, CommitOptions, Operation, Transaction
 from twinlake.errors import Code, ConcurrentAppendException, UserError
 from twinlake.log import load_snapshot
 from twinlake.protocol import Metadata
@@ -155,7 +155,7 @@ def test_a_file_appended_meanwhile_stops_the_restore(tmp_path: Path) -> None:
     stale = table.snapshot
     table.commit("WRITE", [data_file("2.parquet")])
     with pytest.raises(ConcurrentAppendException):
-        context = OperationContext(hooks=DEFAULT_HOOKS)
+        context = OperationContext(hooks=DELTA_HOOKS)
         restore_snapshot(context, stale, load_snapshot(stale.store, 0))
 
 

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import DEFAULT_HOOKS, PostCommitHook
+from twinlake.commit import DELTA_HOOKS, PostCommitHook
 from twinlake.compat import enabled_compats
 from twinlake.errors import CompatViolation, CorruptTable, TwinlakeError
 from twinlake.iceberg.sync.integrity import IntegrityCheck
@@ -93,25 +93,25 @@ def sync_and_record(
     try:
         done = sync_table(snapshot, executor=executor, check=check, progress=progress)
     except Exception as error:
-        why = _said(error)
+        why = _reason(error)
         # A store that fails must not hide why.
         with contextlib.suppress(TwinlakeError):
             files.note_failure(why)
-            _tell(snapshot, files.newest(), why)
+            _log_outcome(snapshot, files.newest(), why)
         raise
     files.note_failure(None)
-    _tell(snapshot, done.version, "", converted=done.converted, rebuilt=done.rebuilt)
+    _log_outcome(snapshot, done.version, "", converted=done.converted, rebuilt=done.rebuilt)
     return done
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, CompatViolation | CorruptTable):
         # It stays until somebody does something about the table.
         return f"{error.what} {error.fix}"
     return error.what if isinstance(error, TwinlakeError) else repr(error)
 
 
-def _tell(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> None:
+def _log_outcome(snapshot: Snapshot, version: int | None, why: str, **more: Any) -> None:
     """Put the lag in the log, with its parts as fields of the record."""
     lag = Lag(delta_version=snapshot.version, iceberg_version=version, why=why)
     fields = {"table": snapshot.store.url, **lag.to_dict(), **more}
@@ -157,5 +157,5 @@ def _overtake(context: HookContext) -> None:
 
 
 SYNC_HOOK: Final = PostCommitHook(name="iceberg", run=_after_commit)
-ICEBERG_HOOKS: Final[tuple[PostCommitHook, ...]] = (*DEFAULT_HOOKS, SYNC_HOOK)
-"""What tables do after a commit."""
+ICEBERG_HOOKS: Final[tuple[PostCommitHook, ...]] = (*DELTA_HOOKS, SYNC_HOOK)
+"""Delta's, then the conversion; tables run ``TABLE_HOOKS``, which begin with them."""

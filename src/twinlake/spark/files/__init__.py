@@ -1,6 +1,6 @@
-"""Data files: the readers and writers of single files, and the layout that all of them follow.
+"""Writers of data files on Spark: ``file_writer`` chooses between Spark's own and Arrow's.
 
-``file_writer`` chooses between Spark's writer and Arrow's. ``arrow_files``, ``arrow_reader``,
-``arrow_types``, ``file_layout`` and ``file_target`` import no PySpark. What rows have to be before
-they are written is in ``rows``; which files a commit adds and removes is in ``dml``.
+Arrow's runs in Python workers and is that of ``twinlake.files``, with the layout of files and the
+reader. Few rows are written without a job (``small_writer``). What rows have to be before they are
+written is in ``rows``; which files a commit adds and removes is in ``dml``.
 """

@@ -172,4 +172,4 @@ def _after_commit(context: HookContext) -> None:
 
 PUBLISH_HOOK: Final = PostCommitHook(name="publish", run=_after_commit)
 TABLE_HOOKS: Final[tuple[PostCommitHook, ...]] = (*ICEBERG_HOOKS, PUBLISH_HOOK)
-"""What tables do after a commit."""
+"""What runs after a commit to a table, in this order: Delta's hooks, the conversion, the name."""

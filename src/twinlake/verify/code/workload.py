@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from twinlake.commit import DEFAULT_HOOKS, CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import DELTA_HOOKS, CommitOptions, Operation, OperationName, Transaction
 from twinlake.iceberg import ICEBERG_HOOKS
 from twinlake.log import dv_key, write_dv_file
 from twinlake.protocol import Protocol, features, keys
@@ -64,7 +64,7 @@ class TableSetup:
     @property
     def hooks(self) -> tuple[PostCommitHook, ...]:
         """What follows a commit."""
-        return ICEBERG_HOOKS if self.twin else DEFAULT_HOOKS
+        return ICEBERG_HOOKS if self.twin else DELTA_HOOKS
 
 
 _VECTORS: Final = ((keys.ENABLE_DELETION_VECTORS, "true"),)

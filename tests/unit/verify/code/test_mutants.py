@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.scale import is_full_scale, scale
 from tests.unit.verify.code.mutants import MUTANTS, Mutant
-from twinlake.commit import DEFAULT_HOOKS
+from twinlake.commit import DELTA_HOOKS
 from twinlake.commit.conflict.rules import RULES
 from twinlake.iceberg import ICEBERG_HOOKS
 from twinlake.verify.code import GROUPS, WORKLOADS, Exploration, explore, sample, sweep
@@ -74,7 +74,7 @@ def test_every_part_of_the_commit_path_has_a_mistake() -> None:
     named = " ".join(one.name for one in MUTANTS if one.layer == "conflict").split()
     assert {rule.id for rule in RULES} <= set(named)
     # Checksum, checkpoint and cleanup, and the sync of twins.
-    assert {hook.name for hook in (*DEFAULT_HOOKS, *ICEBERG_HOOKS)} == {
+    assert {hook.name for hook in (*DELTA_HOOKS, *ICEBERG_HOOKS)} == {
         "checksum",
         "checkpoint",
         "cleanup",
