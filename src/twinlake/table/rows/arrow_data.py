@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from twinlake.errors import Code, UserError
-from twinlake.schema import from_arrow
+from twinlake.schema import Array, Map, Struct, from_arrow, to_arrow, walk_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from twinlake.schema import Struct
+    from twinlake.schema import DataType
 
 __all__ = ["ArrowData"]
 
@@ -26,14 +26,16 @@ class ArrowData:
     reader: pa.RecordBatchReader
 
     @classmethod
-    def of(cls, data: Any) -> ArrowData:
+    def of(cls, data: Any, target: Struct | None = None) -> ArrowData:
         """From Arrow, pandas, polars, a mapping of columns, a list of rows, or a stream of Arrow.
+
+        ``target`` says which dictionaries in Python's values are maps and not structs.
 
         >>> str(ArrowData.of({"id": [1, 2]}).schema)
         'struct<id: long>'
         """
         try:
-            reader = _reader(data)
+            reader = _reader(data, target or Struct(()))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise _no_rows(data, str(error).splitlines()[0] if str(error) else "") from error
         return cls(from_arrow(reader.schema), reader)
@@ -46,7 +48,7 @@ class ArrowData:
             raise _no_rows(self.reader, str(error).splitlines()[0]) from error
 
 
-def _reader(data: Any) -> pa.RecordBatchReader:
+def _reader(data: Any, target: Struct) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
@@ -57,10 +59,47 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     if hasattr(data, "__arrow_c_array__"):
         return pa.Table.from_batches([pa.record_batch(data)]).to_reader()
     if isinstance(data, dict):
-        return pa.table(data).to_reader()
+        return _columns(data, target).to_reader()
     if isinstance(data, list) and all(isinstance(row, dict) for row in data):
-        return pa.Table.from_pylist(data).to_reader()
+        # Arrow itself would take the names of the first row, and drop what only others have.
+        names = dict.fromkeys(name for row in data for name in row)
+        columns = {name: [row.get(name) for row in data] for name in names}
+        return _columns(columns, target).to_reader()
     raise TypeError("it is neither Arrow data nor anything that becomes Arrow data")
+
+
+def _columns(columns: Mapping[str, Any], target: Struct) -> pa.Table:
+    """Columns of Python's values; Arrow finds their types, but for those with maps in them."""
+    made = {}
+    for name, values in columns.items():
+        field = target.get(name)
+        if isinstance(values, list) and field is not None and _has_map(field.type):
+            items = [_with_items(value, field.type) for value in values]
+            made[name] = pa.array(items, to_arrow(Struct((field,))).field(0).type)
+        else:
+            made[name] = values
+    return pa.table(made)
+
+
+def _has_map(kind: DataType) -> bool:
+    return any(isinstance(one, Map) for _, one in walk_types(kind))
+
+
+def _with_items(value: Any, kind: DataType) -> Any:
+    """A value of Python in which each map is a list of keys and values, as Arrow takes them."""
+    match kind:
+        case Map() if isinstance(value, dict):
+            return [(key, _with_items(item, kind.value)) for key, item in value.items()]
+        case Array() if isinstance(value, list | tuple):
+            return [_with_items(item, kind.element) for item in value]
+        case Struct() if isinstance(value, dict):
+            fields = {name: kind.get(name) for name in value}
+            if unknown := [name for name, field in fields.items() if field is None]:
+                # Arrow would leave them out.
+                raise ValueError(f"a struct of the table has no field {', '.join(unknown)}")
+            return {f.name: _with_items(value[name], f.type) for name, f in fields.items() if f}
+        case _:
+            return value
 
 
 def _no_rows(data: Any, why: str) -> UserError:

@@ -94,7 +94,7 @@ class RowMerge:
         if is_committed(self.table, self.txn):
             return None
         before = self.table.metadata
-        data = ArrowData.of(self.data)
+        data = ArrowData.of(self.data, self.table.schema)
         refuse_duplicates(data.schema)
         metadata = evolve(
             data.schema,

@@ -78,7 +78,7 @@ class RowWrite:
         if self.mode == "Overwrite":
             TableRules.of(self.table.metadata).refuse_row_loss("WRITE")
         where = None if self.where is None else exact_predicate(self.where, self.table.snapshot)
-        data = ArrowData.of(self.data)
+        data = ArrowData.of(self.data, None if self.overwrite_schema else self.table.schema)
         refuse_duplicates(data.schema)
         metadata = evolve(
             data.schema,

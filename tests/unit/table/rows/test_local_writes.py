@@ -341,3 +341,36 @@ def test_append_only_tables_lose_no_row(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="append-only"):
             call()
     assert t.optimize().count() == 1
+
+
+def test_columns_that_only_later_rows_have_are_written(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id BIGINT, s STRING")
+    t = t.append([{"id": 1}, {"id": 2, "s": "b"}, {"s": "c"}])
+    assert rows(t) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}, {"id": None, "s": "c"}]
+
+
+def test_a_column_that_only_a_later_row_has_is_held_against_the_table(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id BIGINT")
+    with pytest.raises(UserError) as caught:
+        t.append([{"id": 1}, {"id": 2, "other": "b"}])
+    assert caught.value.code == Code.SCHEMA_EVOLUTION
+    assert Table.open(tmp_path).version == 0
+
+
+def test_dictionaries_become_maps_where_the_table_has_maps(tmp_path: Path) -> None:
+    t = Table.create(
+        tmp_path, "id INT, m MAP<STRING, STRUCT<n: INT>>, a ARRAY<STRUCT<m: MAP<INT, STRING>>>"
+    )
+    t = t.append([{"id": 1, "m": {"x": {"n": 3}, "y": None}}, {"id": 2, "a": [{"m": {5: "f"}}]}])
+    t = t.merge([{"id": 2, "m": {"z": {"N": 4}}, "a": None}], on="id")
+    assert rows(t) == [
+        {"id": 1, "m": [("x", {"n": 3}), ("y", None)], "a": None},
+        {"id": 2, "m": [("z", {"n": 4})], "a": None},
+    ]
+
+
+def test_a_field_that_a_struct_in_a_map_lacks_is_refused(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "m MAP<STRING, STRUCT<n: INT>>")
+    with pytest.raises(UserError, match="no field z"):
+        t.append([{"m": {"x": {"n": 3, "z": 4}}}])
+    assert Table.open(tmp_path).version == 0
