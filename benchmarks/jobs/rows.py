@@ -30,6 +30,15 @@ class _Read:
         self.sums: bool = spec.get("sums", True)
         self.times: int = spec.get("times", 1)
 
+    def read(self) -> Any:
+        """The rows."""
+        raise NotImplementedError
+
+    def run(self) -> Any:
+        for _ in range(self.times):
+            found = self.read()
+        return found
+
     def check(self, result: Any) -> Outcome:
         """Both sides have the same rows."""
         import pyarrow.compute as pc
@@ -56,10 +65,8 @@ class ReadOurs(_Read):
         # As delta-rs does when it opens a table.
         self.table.files()
 
-    def run(self) -> Any:
-        for _ in range(self.times):
-            found = self.table.to_arrow(where=self.where)
-        return found
+    def read(self) -> Any:
+        return self.table.to_arrow(where=self.where)
 
 
 class ReadPeer(_Read):
@@ -72,7 +79,7 @@ class ReadPeer(_Read):
 
         self.table = DeltaTable(self.path)
 
-    def run(self) -> Any:
+    def read(self) -> Any:
         return self.table.to_pyarrow_table()
 
 
@@ -86,7 +93,7 @@ class ReadDataset(_Read):
 
         self.files = DeltaTable(self.path).file_uris()
 
-    def run(self) -> Any:
+    def read(self) -> Any:
         import pyarrow.dataset as ds
 
         return ds.dataset(self.files, format="parquet").to_table()

@@ -246,10 +246,7 @@ class _Rows:
         """The rows for which the mask is true; None keeps all."""
         if mask is None or mask.true_count == len(mask):
             return self
-        # Without columns there is nothing to filter but the number of rows.
-        has_columns = self.batch.num_columns > 0
-        left = self.batch.filter(mask) if has_columns else without_columns(mask.true_count)
-        return _Rows(left, self.start, (*self.masks, mask))
+        return _Rows(_filtered(self.batch, mask), self.start, (*self.masks, mask))
 
     @property
     def positions(self) -> Any:
@@ -259,6 +256,15 @@ class _Rows:
         for mask in self.masks:
             found = found[mask.to_numpy(zero_copy_only=False)]
         return found
+
+
+def _filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    if batch.num_columns == 0:
+        return without_columns(mask.true_count)
+    # Each by itself: for a whole batch Arrow takes row by row, at twice the time.
+    return pa.RecordBatch.from_arrays(
+        [column.filter(mask) for column in batch.columns], schema=batch.schema
+    )
 
 
 def _values(column: FileColumn | pa.Scalar, batch: pa.RecordBatch) -> pa.Array:
