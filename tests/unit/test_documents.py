@@ -36,8 +36,8 @@ COMMAND = r"^(\$ |(twinlake|python|pytest|make|pip) (?!.*\[OPTIONS\]))"
 NOT_RUN = {
     "CONTRIBUTING.md": ["it sets up the machine"],
     "README.md": [
-        "--watch runs until Ctrl-C, and the import needs an Iceberg table",
         "it installs packages",
+        "--watch runs until Ctrl-C, and the import needs an Iceberg table",
     ],
     "docs/explanation/the-iceberg-anomaly.md": ["it is a test already"],
     "docs/how-to/import-an-iceberg-table.md": [

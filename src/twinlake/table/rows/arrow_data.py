@@ -71,6 +71,7 @@ def _reader(data: Any, target: Struct) -> pa.RecordBatchReader:
 def _columns(columns: Mapping[str, Any], target: Struct) -> pa.Table:
     """Columns of Python's values; Arrow finds their types, but for those with maps in them."""
     made = {}
+    _check_names(columns)
     for name, values in columns.items():
         field = target.get(name)
         if isinstance(values, list) and field is not None and _has_map(field.type):
@@ -79,6 +80,11 @@ def _columns(columns: Mapping[str, Any], target: Struct) -> pa.Table:
         else:
             made[name] = values
     return pa.table(made)
+
+
+def _check_names(values: Mapping[Any, Any]) -> None:
+    if other := [name for name in values if not isinstance(name, str)]:
+        raise TypeError(f"names of columns and fields are text, and {other[0]!r} is not")
 
 
 def _has_map(kind: DataType) -> bool:
@@ -93,6 +99,7 @@ def _with_items(value: Any, kind: DataType) -> Any:
         case Array() if isinstance(value, list | tuple):
             return [_with_items(item, kind.element) for item in value]
         case Struct() if isinstance(value, dict):
+            _check_names(value)
             fields = {name: kind.get(name) for name in value}
             if unknown := [name for name, field in fields.items() if field is None]:
                 # Arrow would leave them out.

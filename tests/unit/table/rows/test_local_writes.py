@@ -374,3 +374,11 @@ def test_a_field_that_a_struct_in_a_map_lacks_is_refused(tmp_path: Path) -> None
     with pytest.raises(UserError, match="no field z"):
         t.append([{"m": {"x": {"n": 3, "z": 4}}}])
     assert Table.open(tmp_path).version == 0
+
+
+@pytest.mark.parametrize("data", [[{1: 2}], {1: [2]}, [{"m": {"x": {1: 2}}}]], ids=str)
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path, data: Any) -> None:
+    t = Table.create(tmp_path, "m MAP<STRING, STRUCT<n: INT>>")
+    with pytest.raises(UserError, match="names of columns and fields are text"):
+        t.append(data)
+    assert Table.open(tmp_path).version == 0
