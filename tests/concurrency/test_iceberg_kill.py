@@ -193,6 +193,14 @@ def commit_and_convert(folder: str, ready: str) -> None:
         table.iceberg.sync()
 
 
+def wait_for_commit(folder: Path) -> None:
+    """Until somebody commits the version after the newest one."""
+    log, deadline = folder / "_delta_log", time.monotonic() + 120
+    newest = max(int(commit.stem) for commit in log.glob("*.json") if commit.stem.isdigit())
+    while not (log / f"{newest + 1:020}.json").exists():
+        assert time.monotonic() < deadline
+
+
 def follow_pointer(folder: str, report: str, stop: Event) -> None:
     """In a process of its own: read all that the pointer reaches, again and again."""
     looks, last, seen = 0, -1, set[str]()
@@ -226,6 +234,10 @@ def test_killed_conversions_are_repaired_and_readers_never_notice(tmp_path: Path
                 assert time.monotonic() < deadline
                 time.sleep(0.002)
             time.sleep(dice.uniform(0, 0.2))
+            if kills % 3:
+                # Two of three come right after a commit, however slow the machine is.
+                wait_for_commit(folder)
+                time.sleep(dice.uniform(0, 0.003))
             assert writer.pid is not None
             os.kill(writer.pid, signal.SIGKILL)
             writer.join(60)
