@@ -128,3 +128,16 @@ def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    page = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    modules = [
+        f"/{path.relative_to(ROOT)}"
+        for top in ("docs", "src", "tests")
+        for path in (ROOT / top).rglob("*.py")
+    ]
+    named = set(re.findall(r"`([\w/]+\.py)`", page))
+
+    assert len(named) > 50
+    assert {name for name in named if not any(m.endswith(f"/{name}") for m in modules)} == set()
