@@ -212,7 +212,7 @@ class ServedTables:
         if location is None:
             return policy.new_root(identity, self.runtime.ids.uuid().hex)
         root = policy.resolve(location)
-        policy.refuse_inside_table(root)
+        policy.refuse_overlap(root)
         return root
 
     def new_row(self, identity: TableIdentity, root: str, uuid: str | None = None) -> TableRow:
