@@ -125,6 +125,12 @@ class Tables:
         """Forget a row; files stay where they are."""
         return self.connection.change("DELETE FROM tables WHERE id = ?", row_id) > 0
 
+    def remove_unfinished(self, row_id: str) -> bool:
+        """Forget a row whose table nobody has made meanwhile."""
+        return (
+            self.connection.change("DELETE FROM tables WHERE id = ? AND uuid IS NULL", row_id) > 0
+        )
+
     def rename(self, source: TableIdentity, target: TableIdentity) -> None:
         """Give a table another name, in this or another namespace of the warehouse."""
         row = self.load(source)
