@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from twinlake.log.commit_record import COMMIT_HEADER, CommitHistory, CommitRecord, commit_rows
     from twinlake.log.compaction import write_compaction
     from twinlake.log.footer.nodes import FooterNodes, read_nodes
+    from twinlake.log.footer.page_sizes import page_sizes
     from twinlake.log.footer.stats import Footer, read_footer, stats_json
     from twinlake.log.footer.thrift import footer_bytes
     from twinlake.log.stats.batch import BatchStats
@@ -99,6 +100,7 @@ __all__ = [
     "is_v2_checkpoint",
     "list_log",
     "load_snapshot",
+    "page_sizes",
     "parse_log_file",
     "parse_timestamp",
     "plan_cleanup",
@@ -167,6 +169,7 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "FooterNodes",
                 "read_nodes",
             ),
+            "twinlake.log.footer.page_sizes": ("page_sizes",),
             "twinlake.log.footer.stats": (
                 "Footer",
                 "read_footer",
