@@ -61,7 +61,7 @@ class ServedTables:
     def load(self, warehouse: str, identity: TableIdentity, snapshots: str) -> TableAnswer:
         """The newest version of a table."""
         row = self._row(warehouse, identity)
-        found = self.answers.newest(row, snapshots)
+        found = self.answers.newest(row.root, row.uuid, snapshots)
         if found is not None:
             return found
         with self._missing_is_dropped(warehouse, row):
@@ -79,10 +79,10 @@ class ServedTables:
         if connection is None:
             return None
         try:
-            row = Tables(connection, warehouse).find(identity)
+            place = Tables(connection, warehouse).find_place(identity)
         except connection.dialect.failures:
             return None
-        return None if row is None else self.answers.newest(row, snapshots, on_disk=True)
+        return None if place is None else self.answers.newest(*place, snapshots, on_disk=True)
 
     def exists(self, warehouse: str, identity: TableIdentity) -> bool:
         """Whether a name has a table."""

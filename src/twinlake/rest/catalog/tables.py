@@ -72,6 +72,16 @@ class Tables:
         )
         return None if found is None else table_of(found)
 
+    def find_place(self, identity: TableIdentity) -> tuple[str, str | None] | None:
+        """Root and uuid of the table of a name: what every load has to look up."""
+        found = self.connection.row(
+            f"SELECT root, uuid FROM tables WHERE {_IS}",
+            self.warehouse,
+            identity.namespace.key,
+            identity.key,
+        )
+        return None if found is None else (found[0], found[1])
+
     def load(self, identity: TableIdentity) -> TableRow:
         """The table of a name."""
         found = self.find(identity)
