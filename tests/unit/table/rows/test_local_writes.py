@@ -319,13 +319,49 @@ def test_merge_never_matches_nulls_and_refuses_two_sources_for_a_row(tmp_path: P
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"on": []}, {"on": "nope"}, {"on": "f"}, {"on": "id", "update": False, "insert": False}],
+    [
+        {"on": []},
+        {"on": "nope"},
+        {"on": "l"},
+        # Padded texts are equal where their bytes are not.
+        {"on": ["id", "c"]},
+        {"on": "id", "update": False, "insert": False},
+    ],
+    ids=str,
 )
 def test_a_merge_that_cannot_be_done_is_refused(tmp_path: Path, arguments: dict[str, Any]) -> None:
-    t = Table.create(tmp_path, "id INT, f DOUBLE").append({"id": [1], "f": [1.0]})
+    t = Table.create(tmp_path, "id INT, l ARRAY<INT>, c CHAR(3)")
+    t = t.append({"id": [1], "c": ["a"]})
     with pytest.raises(UserError):
-        t.merge({"id": [1], "f": [2.0]}, **arguments)
+        t.merge({"id": [1], "l": [[1]], "c": ["a"]}, **arguments)
     assert Table.open(tmp_path).version == t.version
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "given", "new"),
+    [
+        ("DOUBLE", [0.0, float("nan"), 1.5], [-0.0, -float("nan"), 1.5], [2.5]),
+        ("FLOAT", [-0.0, float("nan"), 0.1], [0.0, float("nan"), 0.1], [float("inf")]),
+        ("DECIMAL(5,2)", [Decimal("1.5"), Decimal(-1), Decimal(0)], [1.5, -1.0, 0.0], [9.25]),
+        ("BOOLEAN", [True], [True], [False]),
+        ("DATE", [dt.date(1, 1, 1)], [dt.date(1, 1, 1)], [dt.date(9999, 1, 1)]),
+    ],
+)
+def test_keys_match_as_spark_compares_them(
+    tmp_path: Path, kind: str, own: list[Any], given: list[Any], new: list[Any]
+) -> None:
+    t = Table.create(tmp_path, f"k {kind}, n INT")
+    t = t.append({"k": [*own, None], "n": [0] * (len(own) + 1)})
+    t = t.merge({"k": [*given, *new], "n": [1] * (len(given) + len(new))}, on="k")
+    found = t.to_arrow().to_pylist()
+    assert len(found) == len(own) + 1 + len(new)
+    assert [row for row in found if row["n"] == 0] == [{"k": None, "n": 0}]
+
+
+def test_a_merge_of_no_rows_changes_nothing(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT").append({"id": [1]})
+    for data in ([], {}, iter(())):
+        assert t.merge(data, on="id").version == t.version
 
 
 def test_append_only_tables_lose_no_row(tmp_path: Path) -> None:
