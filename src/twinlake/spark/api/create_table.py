@@ -42,7 +42,16 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.table import Names, Table, TableName
 
-__all__ = ["CreateMode", "TableDefinition"]
+__all__ = [
+    "CreateMode",
+    "CreateTarget",
+    "TableDefinition",
+    "already_there",
+    "kept_properties",
+    "not_empty",
+    "not_there",
+    "row_id_columns",
+]
 
 _KEPT_IN_REPLACE: Final[tuple[str, ...]] = (
     keys.ENABLE_DELETION_VECTORS,
@@ -83,7 +92,7 @@ class CreateMode(Enum):
     def run(self, spark: SparkSession, asked: TableDefinition) -> CatalogTableReference:
         """Create or replace the table; its name and location."""
         check_session(spark)
-        target = _Target.of(spark, asked)
+        target = CreateTarget.of(spark, asked)
         if target.name is None:
             _at_path(self, spark, asked, target)
         else:
@@ -112,7 +121,7 @@ _OPERATIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
+class CreateTarget:
     """The name and location that a definition asks for."""
 
     names: Names
@@ -121,8 +130,14 @@ class _Target:
     registered: bool
     managed: bool
 
+    @property
+    def shown(self) -> str:
+        """What errors call it."""
+        return f"`delta`.`{self.location}`" if self.name is None else str(self.name)
+
     @classmethod
-    def of(cls, spark: SparkSession, asked: TableDefinition) -> _Target:
+    def of(cls, spark: SparkSession, asked: TableDefinition) -> CreateTarget:
+        """What a definition names; nothing is made yet."""
         names = session_catalog(spark)
         if asked.name is None and asked.location is None:
             raise UserError(
@@ -153,7 +168,7 @@ class _Target:
         )
 
     @classmethod
-    def _of_path(cls, names: Names, wanted: str, given: str | None) -> _Target:
+    def _of_path(cls, names: Names, wanted: str, given: str | None) -> CreateTarget:
         location = names.locate(wanted)
         if given is not None and given != location:
             raise _misplaced(wanted, location, given)
@@ -170,11 +185,13 @@ def _misplaced(name: str, location: str, given: str) -> UserError:
     )
 
 
-def _at_path(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _at_path(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     shown = f"`delta`.`{target.location}`"
     if table_exists_at(spark, target.location):
         if how is CreateMode.CREATE:
-            raise _already_there(shown)
+            raise already_there(shown)
         if how is CreateMode.REPLACE:
             _replace(how, spark, asked, target)
         elif how is CreateMode.CREATE_OR_REPLACE:
@@ -182,21 +199,23 @@ def _at_path(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
             _check_same(spark, asked, target)
         return
     if how is CreateMode.REPLACE:
-        raise _not_there(shown)
+        raise not_there(shown)
     _create(how, spark, asked, target)
 
 
-def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _by_name(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     there = table_exists_at(spark, target.location)
     if target.registered:
         if how is CreateMode.CREATE:
-            raise _already_there(str(target.name))
+            raise already_there(str(target.name))
         if how.replaces:
             act = _replace if there else _create
             act(how, spark, asked, target)
         return
     if how is CreateMode.REPLACE:
-        raise _not_there(str(target.name))
+        raise not_there(str(target.name))
     if there:
         _check_same(spark, asked, target)
     else:
@@ -207,11 +226,13 @@ def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
 # CREATE and REPLACE
 
 
-def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _create(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     settings = settings_of(spark, target.location)
     store = shared_store(target.location, True, settings.options or None)
     if next(iter(store.list_from("")), None) is not None:
-        raise _not_empty(how, target)
+        raise not_empty(how, target)
     runtime = Runtime()
     metadata = _metadata(spark, asked, settings.default_properties, runtime)
     transaction = Transaction.for_new_table(
@@ -228,17 +249,17 @@ def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target
     CACHE.offer(transaction.commit().snapshot)
 
 
-def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _replace(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     _check_columns_given(asked)
     table = open_table(spark, target.location)
     settings = settings_of(spark, target.location)
     old = table.metadata
-    kept = {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
-    defaults = {**settings.default_properties, **kept}
+    defaults = {**settings.default_properties, **kept_properties(old)}
     metadata = _metadata(spark, asked, defaults, table.runtime, replaces=old)
     if metadata.flag(keys.ENABLE_ROW_TRACKING):
-        own = {k: old.configuration[k] for k in _ROW_ID_COLUMNS if k in old.configuration}
-        metadata = metadata.with_configuration(own)
+        metadata = metadata.with_configuration(row_id_columns(old))
     removal = all_files(table.snapshot)
     if removal.files:
         TableRules.of(old).refuse_row_loss(str(how.operation))
@@ -255,6 +276,16 @@ def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
         transaction.add(clustering_domain(metadata, asked.cluster_by))
     now = table.runtime.clock.now_ms()
     CACHE.offer(transaction.add(*removal.removes(now)).commit().snapshot)
+
+
+def kept_properties(old: Metadata) -> dict[str, str]:
+    """The properties that a table keeps when it is replaced, unless the definition sets them."""
+    return {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
+
+
+def row_id_columns(old: Metadata) -> dict[str, str]:
+    """The hidden columns of a table with row ids, which it keeps when it is replaced."""
+    return {key: old.configuration[key] for key in _ROW_ID_COLUMNS if key in old.configuration}
 
 
 def _metadata(
@@ -322,7 +353,7 @@ def _check_columns_given(asked: TableDefinition) -> None:
         )
 
 
-def _check_same(spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _check_same(spark: SparkSession, asked: TableDefinition, target: CreateTarget) -> None:
     """Refuse a definition that differs from the existing table."""
     table = open_table(spark, target.location)
     problems = list(_differences(spark, asked, table))
@@ -372,7 +403,8 @@ def _declared(schema: Struct) -> Struct:
     )
 
 
-def _already_there(shown: str) -> UserError:
+def already_there(shown: str) -> UserError:
+    """The error for a name or path that has a table."""
     return UserError(
         Code.TABLE_EXISTS,
         f"{shown} already exists.",
@@ -383,7 +415,8 @@ def _already_there(shown: str) -> UserError:
     )
 
 
-def _not_there(shown: str) -> UserError:
+def not_there(shown: str) -> UserError:
+    """The error of REPLACE where there is no table."""
     return UserError(
         Code.TABLE_NOT_FOUND,
         f"{shown} cannot be replaced: it does not exist.",
@@ -393,7 +426,8 @@ def _not_there(shown: str) -> UserError:
     )
 
 
-def _not_empty(how: CreateMode, target: _Target) -> UserError:
+def not_empty(how: CreateMode, target: CreateTarget) -> UserError:
+    """The error for a location with files that are no table."""
     by_path = target.name is None and how is CreateMode.CREATE
     return UserError(
         Code.TABLE_EXISTS,

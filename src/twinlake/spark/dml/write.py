@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from msgspec.structs import replace
+
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
 from twinlake.files import FileTarget, clustering_columns
@@ -78,6 +80,12 @@ class WriteOptions:
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     target_file_size: int | None = None
+    data_change: bool = True
+    """False where the rows are those that are there, arranged in another way."""
+    noted: Mapping[str, Any] = field(default_factory=dict)
+    """More parameters for the history, of options without an effect."""
+    operation: Operation | None = None
+    """What the history calls an overwrite, if that is not WRITE."""
 
     @property
     def shown_mode(self) -> str:
@@ -248,8 +256,12 @@ class _Creation:
             made.add(*files)
             if options.txn is not None:
                 transaction.set_transaction(*options.txn)
+            metrics = write_metrics(files)
+            if options.shown_mode == "Overwrite":
+                transaction.record(ReadSet(whole_table=True))
+                metrics |= {"numRemovedFiles": "0", "numRemovedBytes": "0"}
             transaction.update_metadata(metadata).add(*([domain] if domain else []), *files)
-            result = transaction.commit(metrics=write_metrics(files))
+            result = transaction.commit(metrics=metrics)
             made.keep()
         CACHE.offer(result.snapshot)
         return Table(
@@ -335,6 +347,8 @@ class _Rows:
 
     def _operation(self) -> Operation:
         options = self.options
+        if options.operation is not None:
+            return options.operation
         parameters: dict[str, Any] = {
             "mode": options.shown_mode,
             # The argument of the call, not the columns of the table: as in Delta.
@@ -348,6 +362,7 @@ class _Rows:
             "isDynamicPartitionOverwrite": options.dynamic,
         }
         parameters |= {name: True for name, on in flags.items() if on}
+        parameters |= options.noted
         return Operation(name=OperationName.WRITE, parameters=parameters)
 
     def _commit(
@@ -364,6 +379,9 @@ class _Rows:
             actions += removal.removes(table.runtime.clock.now_ms())
             metrics["numRemovedFiles"] = str(len(removal.files))
             metrics["numRemovedBytes"] = str(removal.size)
+        if not self.options.data_change:
+            actions = [replace(one, data_change=False) for one in actions]
+            files = tuple(replace(file, data_change=False) for file in files)
         result = commit_change(
             table,
             self._operation(),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         UncommittedFiles,
         change_actions,
         commit_change,
+        is_committed,
         table_after,
         table_target,
         write_metrics,
@@ -52,12 +53,14 @@ if TYPE_CHECKING:
         refuse_missing_partitions,
         refuse_partitions_alone,
     )
+    from twinlake.table.rows.write import NewRows, metadata_of_write
 
 __all__ = [
     "CHANGE_FIELDS",
     "CHANGE_FOLDER",
     "CHANGE_TYPE",
     "ArrowRewriter",
+    "NewRows",
     "RemovedFiles",
     "UncommittedFiles",
     "all_files",
@@ -73,6 +76,8 @@ __all__ = [
     "generated_rule",
     "identity_fields",
     "identity_paths",
+    "is_committed",
+    "metadata_of_write",
     "null_value",
     "read_field_metadata",
     "refuse_duplicates",
@@ -120,6 +125,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "write_vectors",
                 "UncommittedFiles",
                 "commit_change",
+                "is_committed",
                 "table_after",
                 "table_target",
                 "write_metrics",
@@ -140,5 +146,6 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "refuse_missing_partitions",
                 "refuse_partitions_alone",
             ),
+            "twinlake.table.rows.write": ("NewRows", "metadata_of_write"),
         },
     )
