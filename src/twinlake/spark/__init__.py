@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
     from twinlake.spark.session import enable
-    from twinlake.spark.unsupported import changes, sql
+    from twinlake.spark.statements import sql
+    from twinlake.spark.unsupported import changes
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -50,10 +51,8 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.unsupported": (
-                "changes",
-                "sql",
-            ),
+            "twinlake.spark.statements": ("sql",),
+            "twinlake.spark.unsupported": ("changes",),
             "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.session": ("enable",),
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
