@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from twinlake.spark.enable import disable, enable
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
-    from twinlake.spark.unsupported import changes, sql
+    from twinlake.spark.statements import sql
+    from twinlake.spark.unsupported import changes
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -51,10 +52,8 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.unsupported": (
-                "changes",
-                "sql",
-            ),
+            "twinlake.spark.statements": ("sql",),
+            "twinlake.spark.unsupported": ("changes",),
             "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.enable": (
                 "disable",

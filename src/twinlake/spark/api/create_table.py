@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
+from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, keys, strip_protocol_keys
 from twinlake.runtime import Runtime
@@ -27,19 +29,23 @@ from twinlake.spark.api.catalog import (
 )
 from twinlake.spark.api.column_definition import ColumnDefinition, table_schema
 from twinlake.spark.delta_settings import user_metadata
+from twinlake.spark.files.file_writer import write_files
+from twinlake.spark.rows.constraints import enforce
+from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import clustering_columns, shared_store
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
-from twinlake.table.rows import all_files
+from twinlake.table.rows import UncommittedFiles, all_files, write_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
+    from twinlake.storage import Store
     from twinlake.table import Names, Table, TableName
 
 __all__ = [
@@ -75,6 +81,8 @@ class TableDefinition:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    rows: DataFrame | None = None
+    """The rows to put into it at once, where it is created as the result of a query."""
 
     def changed(self, **changes: Any) -> TableDefinition:
         """With other values."""
@@ -101,10 +109,9 @@ class CreateMode(Enum):
             location=target.location, name=None if target.name is None else str(target.name)
         )
 
-    @property
-    def operation(self) -> OperationName:
+    def operation(self, *, from_rows: bool) -> OperationName:
         """Its name in the history."""
-        return _OPERATIONS[self]
+        return (_OPERATIONS_AS_SELECT if from_rows else _OPERATIONS)[self]
 
     @property
     def replaces(self) -> bool:
@@ -117,6 +124,12 @@ _OPERATIONS: Final = {
     CreateMode.IF_NOT_EXISTS: OperationName.CREATE_TABLE,
     CreateMode.REPLACE: OperationName.REPLACE_TABLE,
     CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE,
+}
+_OPERATIONS_AS_SELECT: Final = {
+    CreateMode.CREATE: OperationName.CREATE_TABLE_AS_SELECT,
+    CreateMode.IF_NOT_EXISTS: OperationName.CREATE_TABLE_AS_SELECT,
+    CreateMode.REPLACE: OperationName.REPLACE_TABLE_AS_SELECT,
+    CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE_AS_SELECT,
 }
 
 
@@ -192,7 +205,7 @@ def _at_path(
     if table_exists_at(spark, target.location):
         if how is CreateMode.CREATE:
             raise already_there(shown)
-        if how is CreateMode.REPLACE:
+        if how is CreateMode.REPLACE or (how.replaces and asked.rows is not None):
             _replace(how, spark, asked, target)
         elif how is CreateMode.CREATE_OR_REPLACE:
             _check_columns_given(asked)
@@ -246,7 +259,27 @@ def _create(
     transaction.update_metadata(metadata)
     if asked.cluster_by:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    CACHE.offer(transaction.commit().snapshot)
+    _commit(transaction, store, asked, metadata)
+
+
+def _commit(
+    transaction: Transaction,
+    store: Store,
+    asked: TableDefinition,
+    metadata: Metadata,
+    removed: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Commit the table with its first rows, if there are any."""
+    if asked.rows is None:
+        CACHE.offer(transaction.commit().snapshot)
+        return
+    with UncommittedFiles(store) as made:
+        rows = enforce(project_rows(asked.rows, metadata), metadata)
+        files = write_files(rows, FileTarget.of(store, metadata))
+        made.add(*files)
+        result = transaction.add(*files).commit(metrics={**write_metrics(files), **removed})
+        made.keep()
+    CACHE.offer(result.snapshot)
 
 
 def _replace(
@@ -262,7 +295,7 @@ def _replace(
         metadata = metadata.with_configuration(row_id_columns(old))
     removal = all_files(table.snapshot)
     if removal.files:
-        TableRules.of(old).refuse_row_loss(str(how.operation))
+        TableRules.of(old).refuse_row_loss(str(how.operation(from_rows=asked.rows is not None)))
     transaction = Transaction(
         table.snapshot,
         _operation(how, asked, metadata, managed=target.managed),
@@ -274,8 +307,9 @@ def _replace(
     transaction.update_metadata(metadata)
     if asked.cluster_by or CLUSTERING_DOMAIN in table.snapshot.domains:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    now = table.runtime.clock.now_ms()
-    CACHE.offer(transaction.add(*removal.removes(now)).commit().snapshot)
+    transaction.add(*removal.removes(table.runtime.clock.now_ms()))
+    removed = {"numRemovedFiles": str(len(removal.files)), "numRemovedBytes": str(removal.size)}
+    _commit(transaction, table.snapshot.store, asked, metadata, removed)
 
 
 def kept_properties(old: Metadata) -> dict[str, str]:
@@ -321,7 +355,7 @@ def _operation(
     how: CreateMode, asked: TableDefinition, metadata: Metadata, *, managed: bool
 ) -> Operation:
     return Operation(
-        name=how.operation,
+        name=how.operation(from_rows=asked.rows is not None),
         parameters={
             "partitionBy": list(metadata.partition_columns),
             "clusterBy": list(asked.cluster_by),
@@ -337,6 +371,7 @@ def _options(spark: SparkSession, policy: str) -> CommitOptions:
         policy=policy,
         user_metadata=user_metadata(spark),
         system_domains=frozenset({CLUSTERING_DOMAIN}),
+        trusted_files=True,
     )
 
 
