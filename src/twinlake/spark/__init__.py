@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
     from twinlake.spark.session import enable
+    from twinlake.spark.streaming.follow import follow
+    from twinlake.spark.streaming.into import into
     from twinlake.spark.unsupported import changes, sql
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "IdentityGenerator",
     "changes",
     "enable",
+    "follow",
+    "into",
     "reorg",
     "scan",
     "sql",
@@ -56,6 +60,8 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             ),
             "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.session": ("enable",),
+            "twinlake.spark.streaming.follow": ("follow",),
+            "twinlake.spark.streaming.into": ("into",),
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
         },
     )

@@ -78,11 +78,19 @@ class WriteOptions:
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     target_file_size: int | None = None
+    operation: Operation | None = None
+    """What the history says was done, where it is not a WRITE."""
 
     @property
     def shown_mode(self) -> str:
         """The mode as the history names it."""
         return _MODES[self.mode.lower()]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a batch of a stream is written."""
+        operation = self.operation
+        return operation is not None and operation.name == OperationName.STREAMING_UPDATE
 
     def check(self) -> None:
         """Refuse what cannot be meant, all of it at once."""
@@ -202,6 +210,14 @@ def write_table(df: DataFrame, path: str, options: WriteOptions) -> Table:
     return _Rows(df, table, options).run()
 
 
+def _metrics(files: tuple[AddFile, ...], options: WriteOptions) -> dict[str, str]:
+    """How much was written, as Delta names it for a write and for a batch of a stream."""
+    found = write_metrics(files)
+    if not options.is_stream:
+        return found
+    return {"numAddedFiles": found.pop("numFiles"), "numRemovedFiles": "0", **found}
+
+
 @dataclass(frozen=True, slots=True)
 class _Creation:
     """The write that makes the table."""
@@ -224,7 +240,7 @@ class _Creation:
             description=None,
             runtime=runtime,
         )
-        operation = Operation(
+        operation = options.operation or Operation(
             name=OperationName.WRITE,
             parameters={
                 "mode": options.shown_mode,
@@ -249,7 +265,7 @@ class _Creation:
             if options.txn is not None:
                 transaction.set_transaction(*options.txn)
             transaction.update_metadata(metadata).add(*([domain] if domain else []), *files)
-            result = transaction.commit(metrics=write_metrics(files))
+            result = transaction.commit(metrics=_metrics(files, options))
             made.keep()
         CACHE.offer(result.snapshot)
         return Table(
@@ -335,6 +351,8 @@ class _Rows:
 
     def _operation(self) -> Operation:
         options = self.options
+        if options.operation is not None:
+            return options.operation
         parameters: dict[str, Any] = {
             "mode": options.shown_mode,
             # The argument of the call, not the columns of the table: as in Delta.
@@ -358,12 +376,13 @@ class _Rows:
         made: UncommittedFiles,
     ) -> Table:
         table = self.table
-        metrics = write_metrics(files)
+        metrics = _metrics(files, self.options)
         actions: list[Any] = []
         if removal is not None:
             actions += removal.removes(table.runtime.clock.now_ms())
             metrics["numRemovedFiles"] = str(len(removal.files))
-            metrics["numRemovedBytes"] = str(removal.size)
+            if not self.options.is_stream:
+                metrics["numRemovedBytes"] = str(removal.size)
         result = commit_change(
             table,
             self._operation(),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from twinlake.table.rows.arrow_data import ArrowData
     from twinlake.table.rows.delete import files_by_partition
     from twinlake.table.rows.given_columns import (
         columns_with_values,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         UncommittedFiles,
         change_actions,
         commit_change,
+        is_committed,
         table_after,
         table_target,
         write_metrics,
@@ -52,11 +54,13 @@ if TYPE_CHECKING:
         refuse_missing_partitions,
         refuse_partitions_alone,
     )
+    from twinlake.table.rows.write import new_rows
 
 __all__ = [
     "CHANGE_FIELDS",
     "CHANGE_FOLDER",
     "CHANGE_TYPE",
+    "ArrowData",
     "ArrowRewriter",
     "RemovedFiles",
     "UncommittedFiles",
@@ -73,6 +77,8 @@ __all__ = [
     "generated_rule",
     "identity_fields",
     "identity_paths",
+    "is_committed",
+    "new_rows",
     "null_value",
     "read_field_metadata",
     "refuse_duplicates",
@@ -95,7 +101,9 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "twinlake.table.rows.arrow_data": ("ArrowData",),
             "twinlake.table.rows.delete": ("files_by_partition",),
+            "twinlake.table.rows.write": ("new_rows",),
             "twinlake.table.rows.given_columns": (
                 "columns_with_values",
                 "computed_columns",
@@ -120,6 +128,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "write_vectors",
                 "UncommittedFiles",
                 "commit_change",
+                "is_committed",
                 "table_after",
                 "table_target",
                 "write_metrics",
