@@ -27,6 +27,7 @@ from twinlake.log.snapshot_loader import (
     first_snapshot,
     has_table,
     load_snapshot,
+    snapshot_of_files,
     update_snapshot,
 )
 from twinlake.log.timestamps import CommitTimes, contiguous_commits
@@ -114,6 +115,7 @@ __all__ = [
     "readable_commits",
     "removes_from",
     "render_timestamp",
+    "snapshot_of_files",
     "stats_json",
     "update_snapshot",
     "verify_checksum",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
     from twinlake.spark.statements import sql
+    from twinlake.spark.streaming.follow import follow
+    from twinlake.spark.streaming.into import into
     from twinlake.spark.unsupported import changes
 
 __all__ = [
@@ -33,6 +35,8 @@ __all__ = [
     "changes",
     "disable",
     "enable",
+    "follow",
+    "into",
     "reorg",
     "scan",
     "sql",
@@ -59,6 +63,8 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
                 "disable",
                 "enable",
             ),
+            "twinlake.spark.streaming.follow": ("follow",),
+            "twinlake.spark.streaming.into": ("into",),
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
         },
     )

@@ -87,12 +87,18 @@ class WriteOptions:
     noted: Mapping[str, Any] = field(default_factory=dict)
     """More parameters for the history, of options without an effect."""
     operation: Operation | None = None
-    """What the history calls an overwrite, if that is not WRITE."""
+    """What the history says was done, where it is not a WRITE."""
 
     @property
     def shown_mode(self) -> str:
         """The mode as the history names it."""
         return _MODES[self.mode.lower()]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a batch of a stream is written."""
+        operation = self.operation
+        return operation is not None and operation.name == OperationName.STREAMING_UPDATE
 
     def check(self) -> None:
         """Refuse what cannot be meant, all of it at once."""
@@ -212,6 +218,14 @@ def write_table(df: DataFrame, path: str, options: WriteOptions) -> Table:
     return _Rows(df, table, options).run()
 
 
+def _metrics(files: tuple[AddFile, ...], options: WriteOptions) -> dict[str, str]:
+    """How much was written, as Delta names it for a write and for a batch of a stream."""
+    found = write_metrics(files)
+    if not options.is_stream:
+        return found
+    return {"numAddedFiles": found.pop("numFiles"), "numRemovedFiles": "0", **found}
+
+
 @dataclass(frozen=True, slots=True)
 class _Creation:
     """The write that makes the table."""
@@ -234,7 +248,7 @@ class _Creation:
             description=None,
             runtime=runtime,
         )
-        operation = Operation(
+        operation = options.operation or Operation(
             name=OperationName.WRITE,
             parameters={
                 "mode": options.shown_mode,
@@ -258,7 +272,7 @@ class _Creation:
             made.add(*files)
             if options.txn is not None:
                 transaction.set_transaction(*options.txn)
-            metrics = write_metrics(files)
+            metrics = _metrics(files, options)
             if options.shown_mode == "Overwrite":
                 transaction.record(ReadSet(whole_table=True))
                 metrics |= {"numRemovedFiles": "0", "numRemovedBytes": "0"}
@@ -375,12 +389,13 @@ class _Rows:
         made: UncommittedFiles,
     ) -> Table:
         table = self.table
-        metrics = write_metrics(files)
+        metrics = _metrics(files, self.options)
         actions: list[Any] = []
         if removal is not None:
             actions += removal.removes(table.runtime.clock.now_ms())
             metrics["numRemovedFiles"] = str(len(removal.files))
-            metrics["numRemovedBytes"] = str(removal.size)
+            if not self.options.is_stream:
+                metrics["numRemovedBytes"] = str(removal.size)
         if not self.options.data_change:
             actions = [replace(one, data_change=False) for one in actions]
             files = tuple(replace(file, data_change=False) for file in files)
