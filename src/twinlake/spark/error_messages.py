@@ -2,9 +2,9 @@
 
 A row is the part of Delta's message that stays the same from one error to the next, with
 ``{field}`` for values that an error of twinlake carries in its fields. ``|`` separates parts, and a
-part whose field an error does not have is left out. Advice is not among them: the error's own why
-and fix say what to do in twinlake. Checked against the messages in the jars of Delta Spark 4.4.0
-and Spark 4.1.
+part whose field an error does not have is left out; ``{field:-}`` asks for a field and does not
+show it. Advice is not among them: the error's own why and fix say what to do in twinlake. Checked
+against the messages in the jars of Delta Spark 4.4.0 and Spark 4.1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["ERROR_MESSAGES", "message_of"]
 
 _CONFLICT: Final = "Transaction conflict detected"
+_ABSENT: Final = (None, "", [], ())
+_NOT_SHOWN: Final = "-"
 
 _DELTA: Final[Mapping[str, str]] = {
     "ADD_COLUMN_PARENT_NOT_STRUCT": ("Cannot add |{path} |because its parent is not a StructType."),
@@ -217,16 +219,19 @@ _DELTA: Final[Mapping[str, str]] = {
         "MetadataChangedException: The metadata of the Delta table |{table} |"
         "has been changed by a concurrent update."
     ),
-    "METADATA_MISMATCH": "A metadata mismatch was detected when writing to the Delta table.",
+    "METADATA_MISMATCH": (
+        "A metadata mismatch was detected when writing to the Delta table.|"
+        "{columns:-} A schema mismatch detected when writing to the Delta table.|"
+        "{partitions:-} Partition columns do not match the partition columns of the table."
+    ),
     "MISSING_COMMIT_TIMESTAMP": (
         "requires the presence of commitTimestamp in the CommitInfo action."
     ),
-    "MISSING_DELTA_TABLE": "{table} |is not a Delta table.",
+    "MISSING_DELTA_TABLE": "`{table}` |is not a Delta table.",
     "MISSING_NOT_NULL_COLUMN_VALUE": (
         "Column |{columns}|, which has a NOT NULL constraint, is missing from the data being "
         "written into the table."
     ),
-    "MISSING_PARTITION_COLUMN": "not found in schema",
     "MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE": (
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same "
         "target row in the Delta table in possibly conflicting ways."
@@ -269,7 +274,7 @@ _DELTA: Final[Mapping[str, str]] = {
         "ProtocolChangedException: The protocol version of the Delta table has been changed by a "
         "concurrent update."
     ),
-    "PROTOCOL_PROPERTY_NOT_INT": "Protocol property |{key} |needs to be an integer.",
+    "PROTOCOL_PROPERTY_NOT_INT": "Protocol property |{properties} |needs to be an integer.",
     "REPLACE_WHERE_MISMATCH": (
         "Written data does not conform to partial table overwrite condition or constraint '|"
         "{predicate}|'."
@@ -294,7 +299,7 @@ _DELTA: Final[Mapping[str, str]] = {
         "The provided timestamp |({timestamp}) |cannot be converted to a valid timestamp."
     ),
     "UNIVERSAL_FORMAT_VIOLATION": "The validation of Universal Format",
-    "UNKNOWN_CONFIGURATION": "Unknown configuration was specified: |{keys}",
+    "UNKNOWN_CONFIGURATION": "Unknown configuration was specified: |{properties}",
     "UNSET_NON_EXISTENT_PROPERTY": (
         "Attempted to unset non-existent property '|{missing}|' in table"
     ),
@@ -326,7 +331,7 @@ _DELTA: Final[Mapping[str, str]] = {
     ),
     "UNSUPPORTED_FEATURES_IN_CONFIG": (
         "Table features configured in the following Spark configs or Delta table properties are "
-        "not recognized by this version of Delta Lake: |{feature}"
+        "not recognized by this version of Delta Lake: |{properties}"
     ),
     "UNSUPPORTED_FEATURE_STATUS": "Expecting the status for table feature",
     "UNSUPPORTED_NESTED_FIELD_IN_OPERATION": "Nested field is not supported in the",
@@ -376,7 +381,7 @@ _SPARK: Final[Mapping[str, str]] = {
     ),
     "TABLE_OR_VIEW_NOT_FOUND": "The table or view |{table} |cannot be found.",
     "UNRESOLVED_COLUMN": (
-        "A column, variable, or function parameter with name |{column} |cannot be resolved."
+        "A column, variable, or function parameter with name |`{column}` |cannot be resolved."
     ),
 }
 
@@ -403,14 +408,16 @@ def message_of(name: str | None, fields: Mapping[str, Any]) -> str:
 
 def _filled(part: str, fields: Mapping[str, Any]) -> str | None:
     """A part with its values; None where one is missing."""
-    names = [name for _, name, _, _ in Formatter().parse(part) if name is not None]
-    if any(fields.get(name) in _ABSENT for name in names):
-        return None
-    return part.format_map({name: _shown(fields[name]) for name in names})
+    text = ""
+    for words, name, shown, _ in Formatter().parse(part):
+        text += words
+        if name is not None:
+            value = fields.get(name)
+            if value in _ABSENT:
+                return None
+            text += "" if shown == _NOT_SHOWN else _text(value)
+    return text
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-_ABSENT: Final = (None, "", [], ())
