@@ -165,7 +165,7 @@ def _partitions(schema: Struct, names: Sequence[str]) -> Iterator[SchemaViolatio
             yield SchemaViolation(
                 path=shown,
                 message="is a partition column but not in the schema",
-                delta_class="DELTA_MISSING_PARTITION_COLUMN",
+                delta_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
             )
         elif not _can_partition(field.type):
             yield SchemaViolation(

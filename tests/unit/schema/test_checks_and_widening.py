@@ -57,7 +57,7 @@ def test_every_violation_is_named_once() -> None:
         ("`a b` INT", (), "name", None),
         ("`a b` INT", (), "none", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
         ("a INT, b INT", ("a", "B"), "none", "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"),
-        ("a INT, b INT", ("c",), "none", "DELTA_MISSING_PARTITION_COLUMN"),
+        ("a INT, b INT", ("c",), "none", "DELTA_PARTITION_COLUMN_NOT_FOUND"),
         ("a INT, b INT, c INT", ("a", "A"), "none", "DELTA_DUPLICATE_COLUMNS_FOUND"),
         ("a ARRAY<INT>, b INT", ("a",), "none", "DELTA_INVALID_PARTITION_COLUMN_TYPE"),
         ("a VARIANT, b INT", ("a",), "none", "DELTA_INVALID_PARTITION_COLUMN_TYPE"),
