@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from twinlake.spark.activation import disable, enable
     from twinlake.spark.api.column_definition import IdentityGenerator
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
-    from twinlake.spark.enable import disable, enable
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
     from twinlake.spark.statements import sql
@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.statements": ("sql",),
             "twinlake.spark.unsupported": ("changes",),
             "twinlake.spark.read.scan": ("scan",),
-            "twinlake.spark.enable": (
+            "twinlake.spark.activation": (
                 "disable",
                 "enable",
             ),
