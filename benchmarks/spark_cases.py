@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import Plan
 
+_SQL: Final = Contestant(engine="twinlake SQL", worker=OURS)
+_SQL_BAR: Final = 1.05
 _PARQUET: Final = Contestant(engine="Parquet", worker=OURS, spec={"bare": True})
 _CHANGED_FILES: Final = 8
 _PLAN_SECONDS: Final = 3.0
@@ -164,6 +166,50 @@ def _one_row(bench: Bench) -> list[CaseResult]:
     ]
 
 
+def _sql(bench: Bench) -> list[CaseResult]:
+    """A query and a MERGE in SQL against the same by ``scan`` and ``DeltaTable``."""
+    sizes = bench.plan.sizes
+    count, files = sizes.spark_rows, sizes.spark_files
+    first, a_file = files // 2, count // files
+    changed = sizes.spark_changed_rows
+    works = {
+        "query": (
+            "scan",
+            {
+                "table": bench.table(SparkTable(rows=count, files=files)),
+                "where": f"id >= {first * a_file} and id < {(first + 1) * a_file}",
+            },
+            "scan(where=)",
+        ),
+        "merge": (
+            "merge",
+            {
+                "table": bench.table(SparkTable(rows=changed, files=_CHANGED_FILES)),
+                "rows": changed,
+            },
+            "DeltaTable.merge",
+        ),
+    }
+    results = []
+    for name, (work, spec, said) in works.items():
+        samples = bench.rounds(work, spec, (BOTH[0], _SQL), thrown_away=_READS)
+        what = f"{name} by sql over {said}"
+        wall, cpu = (
+            of_rounds(
+                f"{what}: {shown}",
+                samples,
+                attrgetter(quantity),
+                bar=_SQL_BAR,
+                own=_SQL.engine,
+                peer=OURS,
+            )
+            for shown, quantity in (("time", "wall"), ("CPU time", "cpu"))
+        )
+        bench.plan.say(f"  {what}: {wall.ratio:.2f}, CPU {cpu.ratio:.2f}")
+        results.append(CaseResult(case="spark-sql", title=what, rows=(wall, cpu), samples=samples))
+    return results
+
+
 def _memory(bench: Bench) -> list[CaseResult]:
     """What both processes hold and held, after all that was run in them so far."""
     found = {name: worker.ask(do="memory") for name, worker in bench.workers.items()}
@@ -262,6 +308,7 @@ SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
     "spark-delete": _delete,
     "spark-merge": _merge,
     "spark-optimize": _optimize,
+    "spark-sql": _sql,
     "spark-one-row": _one_row,
     # Before the tables that have so many files: their listings are kept in memory.
     "spark-memory": _memory,

@@ -113,16 +113,17 @@ def of_rounds(
     *,
     bar: float | None = None,
     limit: float | None = None,
+    own: str = OURS,
     peer: str = THEIRS,
     unit: str = "s",
 ) -> Row:
     """A row of the table: ours over the peer, with the ratios of the single rounds."""
-    ours = [quantity(sample) for sample in samples[OURS]]
+    ours = [quantity(sample) for sample in samples[own]]
     theirs = [quantity(sample) for sample in samples[peer]]
     return Row(
         what=what,
         unit=unit,
-        ours=spread(OURS, ours),
+        ours=spread(own, ours),
         peer=spread(peer, theirs),
         bar=bar,
         limit=limit,

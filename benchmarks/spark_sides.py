@@ -78,6 +78,25 @@ class Twinlake:
         self._table(path).optimize().executeCompaction()
 
 
+class TwinlakeSql(Twinlake):
+    """The same library, asked in SQL."""
+
+    def scan(self, path: str, where: str) -> DataFrame:
+        from twinlake.spark import sql
+
+        return sql(self.spark, f"SELECT * FROM delta.`{path}` WHERE {where}")
+
+    def merge(self, path: str, source: DataFrame) -> None:
+        from twinlake.spark import sql
+
+        source.createOrReplaceTempView("benchmark_source")
+        sql(
+            self.spark,
+            f"MERGE INTO delta.`{path}` t USING benchmark_source s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        )
+
+
 class DeltaSpark:
     """Delta Spark; its Python package does no more than these calls."""
 
@@ -127,6 +146,7 @@ class Parquet(DeltaSpark):
 
 ENGINES: Final[dict[str, Callable[[SparkSession], Engine]]] = {
     "twinlake": Twinlake,
+    "twinlake SQL": TwinlakeSql,
     "Delta Spark": DeltaSpark,
     "Parquet": Parquet,
 }
