@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from twinlake.spark.api.table_builders import DeltaTableBuilder
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
-    from twinlake.spark.enable import disable, enable
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
+    from twinlake.spark.session_setup import disable, enable
     from twinlake.spark.unsupported import changes, sql
 
 __all__ = [
@@ -56,7 +56,7 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
                 "sql",
             ),
             "twinlake.spark.read.scan": ("scan",),
-            "twinlake.spark.enable": (
+            "twinlake.spark.session_setup": (
                 "disable",
                 "enable",
             ),

@@ -71,6 +71,17 @@ UNSUPPORTED_CALLS: Final[tuple[UnsupportedCall, ...]] = (
         meanwhile="Compare two versions with `twinlake.spark.scan(spark, PATH, version=N)`.",
     ),
     UnsupportedCall(
+        name="readStream",
+        what="read a table as a stream",
+        meanwhile="Read the table with `twinlake.spark.scan(spark, PATH)`.",
+    ),
+    UnsupportedCall(
+        name="writeStream",
+        what="write a stream to a table",
+        meanwhile="Write each batch in `foreachBatch` with `twinlake.spark.write(batch, PATH, "
+        "mode='append', txn=(QUERY, BATCH_ID))`.",
+    ),
+    UnsupportedCall(
         name="sql",
         what="run SQL with Delta's statements on tables by name or path",
         meanwhile="Use `DeltaTable`, `twinlake.spark.scan` and `twinlake.spark.write`; a scan "

@@ -59,7 +59,7 @@ class SourceOptions:
     def for_reading(cls, options: Mapping[str, str]) -> SourceOptions:
         """The table and version to read."""
         values = OptionValues.of(options)
-        values.warn_of_unknown(OptionUse.READ, known=("columns",))
+        values.warn_of_unknown(OptionUse.READ | OptionUse.STREAM_READ, known=("columns",))
         if values.truth("readChangeFeed") or values.truth("readChangeData"):
             raise unsupported_call("changes")
         columns = values.text("columns")

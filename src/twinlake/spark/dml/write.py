@@ -73,6 +73,8 @@ class WriteOptions:
     partition_by: tuple[str, ...] | None = None
     cluster_by: tuple[str, ...] = ()
     replace_where: str | None = None
+    replace_where_shown: str | None = None
+    """As the history shows it, where that is not as it is given."""
     merge_schema: bool = False
     overwrite_schema: bool = False
     dynamic: bool = False
@@ -355,7 +357,7 @@ class _Rows:
             "partitionBy": list(options.partition_by or ()),
         }
         if options.replace_where is not None:
-            parameters["predicate"] = options.replace_where
+            parameters["predicate"] = options.replace_where_shown or options.replace_where
         flags = {
             "canMergeSchema": options.merge_schema,
             "canOverwriteSchema": options.overwrite_schema,
