@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from pyspark.errors import AnalysisException
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -26,5 +28,10 @@ def register(spark: SparkSession) -> None:
         return
     from twinlake.spark.data_source.source import TwinlakeDataSource
 
-    spark.dataSource.register(TwinlakeDataSource)
+    try:
+        spark.dataSource.register(TwinlakeDataSource)
+    except AnalysisException as error:
+        # Sessions that were made from one that has it have it too.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     _REGISTERED.add(spark)
