@@ -159,6 +159,12 @@ def test_frames_of_micro_batches_are_served(seen: dict[str, Any]) -> None:
     assert seen["batches"] == {"result": 40}
 
 
+def test_the_page_of_the_documentation_runs(tmp_path: Path) -> None:
+    environment = bare_environment(tmp_path, TWINLAKE_CATALOG=str(tmp_path / "catalog.db"))
+    found = run_child("page about the takeover", tmp_path, {}, environment=environment)
+    assert found["frames"] == ["frame", "more", "orders"]
+
+
 def test_it_is_refused_beside_delta_spark(delta_spark: SparkSession) -> None:
     with pytest.raises(UserError, match="session that has Delta Spark") as error:
         enable(delta_spark, delta=True)

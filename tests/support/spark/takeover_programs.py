@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["delta_programs", "takeover"]
+__all__ = ["delta_programs", "page", "takeover"]
 
 _THREADS = 6
 
@@ -47,6 +47,17 @@ def takeover(task: Mapping[str, Any]) -> dict[str, Any]:
     spark = start_session(task)
     folder = Path(task["folder"])
     found = _Observations(spark, folder).made()
+    spark.stop()
+    return found
+
+
+def page(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The page of the documentation that is about this, from top to bottom."""
+    from tests.support.documents import WITHOUT_DELTA, run_page
+
+    spark = start_session(task)
+    names = run_page(WITHOUT_DELTA)
+    found = {"frames": sorted(name for name, value in names.items() if hasattr(value, "columns"))}
     spark.stop()
     return found
 
