@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from pyspark.errors import AnalysisException
+
+from twinlake.spark.python_workers import worker_interpreter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +31,11 @@ def register(spark: SparkSession) -> None:
         return
     from twinlake.spark.data_source.source import TwinlakeDataSource
 
+    # A server of Spark Connect chooses the interpreter of its processes itself.
+    classic = hasattr(spark, "_jsparkSession")
     try:
-        spark.dataSource.register(TwinlakeDataSource)
+        with worker_interpreter(spark) if classic else nullcontext():
+            spark.dataSource.register(TwinlakeDataSource)
     except AnalysisException as error:
         # Sessions that were made from one that has it have it too.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
