@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from twinlake.log import Snapshot
 
-__all__ = ["SourceOptions"]
+__all__ = ["FORMAT", "SourceOptions"]
+
+FORMAT: Final = "twinlake"
+"""The name of the data source."""
 
 _COLUMN: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]+?))\s*(?:,|$)")
 _SPARK_ONLY: Final[Mapping[str, str]] = {

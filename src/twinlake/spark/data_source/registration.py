@@ -13,9 +13,7 @@ from twinlake.spark.python_workers import worker_interpreter
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FILTER_SETTING", "FORMAT", "register"]
-
-FORMAT: Final = "twinlake"
+__all__ = ["FILTER_SETTING", "register"]
 
 FILTER_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
 """Without it Spark refuses a reader that can take filters, and names the setting."""
