@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _SQL: Final = Contestant(engine="twinlake SQL", worker=OURS)
 _SQL_BAR: Final = 1.05
+_TAKEOVER: Final = Contestant(engine="twinlake takeover", worker=OURS)
+_DATA_SOURCE: Final = Contestant(engine="twinlake data source", worker=OURS)
 _PARQUET: Final = Contestant(engine="Parquet", worker=OURS, spec={"bare": True})
 _CHANGED_FILES: Final = 8
 _PLAN_SECONDS: Final = 3.0
@@ -200,7 +202,7 @@ def _sql(bench: Bench) -> list[CaseResult]:
                 samples,
                 attrgetter(quantity),
                 bar=_SQL_BAR,
-                own=_SQL.engine,
+                one=_SQL.engine,
                 peer=OURS,
             )
             for shown, quantity in (("time", "wall"), ("CPU time", "cpu"))
@@ -300,6 +302,42 @@ def _milliseconds(metric: str) -> Callable[[Sample], float]:
     return lambda sample: sample.metrics[metric] * 1000
 
 
+def _formats(bench: Bench) -> list[CaseResult]:
+    """The same by other calls: those of code for Delta Spark, and a data source in Python."""
+    count = bench.plan.sizes.spark_rows
+    full = {"table": bench.table(SparkTable(rows=count, files=_CHANGED_FILES))}
+    bars: dict[str, dict[str, float]] = {
+        "append": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 1.5},
+        "full scan": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
+        "filtered": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
+    }
+    specs = {
+        "append": {"rows": count, "table": bench.table(SparkTable(rows=0, files=0))},
+        "full scan": full,
+        "filtered": {**full, "where": f"id >= {count // 2} and id < {count // 2 + count // 1000}"},
+    }
+    results = []
+    for work, spec in specs.items():
+        who = (Contestant(engine=OURS, worker=OURS), _TAKEOVER, _DATA_SOURCE)
+        thrown_away = THROWN_AWAY if work == "append" else _READS
+        samples = bench.rounds(work, spec, who, thrown_away=thrown_away)
+        what = f"{work} of {count:,} rows"
+        rows = tuple(
+            of_rounds(
+                f"{what}, {engine}: CPU time over our own calls",
+                samples,
+                attrgetter("cpu"),
+                bar=bar,
+                one=engine,
+                peer=OURS,
+            )
+            for engine, bar in bars[work].items()
+        )
+        bench.plan.say(f"  {what}: " + ", ".join(f"{row.ratio:.2f}" for row in rows))
+        results.append(CaseResult(case="spark-formats", title=what, rows=rows, samples=samples))
+    return results
+
+
 SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
     "spark-append": _append,
     "spark-partitioned-append": _partitioned_append,
@@ -310,6 +348,7 @@ SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
     "spark-optimize": _optimize,
     "spark-sql": _sql,
     "spark-one-row": _one_row,
+    "spark-formats": _formats,
     # Before the tables that have so many files: their listings are kept in memory.
     "spark-memory": _memory,
     "spark-plan": _plan_scan,

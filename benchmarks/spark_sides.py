@@ -15,6 +15,9 @@ class Engine(Protocol):
 
     spark: SparkSession
 
+    def ready(self) -> None:
+        """Before the clock starts."""
+
     def append(self, frame: DataFrame, path: str) -> None:
         """Add rows to a table that is there."""
 
@@ -42,6 +45,11 @@ class Twinlake:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+
+    def ready(self) -> None:
+        from twinlake.spark import disable
+
+        disable(self.spark)
 
     def _table(self, path: str) -> Any:
         from twinlake.spark import DeltaTable
@@ -103,6 +111,9 @@ class DeltaSpark:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
+    def ready(self) -> None:
+        """Nothing."""
+
     def _table(self, path: str) -> Any:
         session: Any = self.spark._jsparkSession
         jvm: Any = self.spark._jvm
@@ -134,6 +145,42 @@ class DeltaSpark:
         self._table(path).optimize().executeCompaction()
 
 
+class Takeover(Twinlake):
+    """This library, by the calls of code for Delta Spark."""
+
+    def ready(self) -> None:
+        from twinlake.spark import enable
+
+        enable(self.spark, delta=True)
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        frame.write.format("delta").mode("append").save(path)
+
+    def read(self, path: str) -> DataFrame:
+        return self.spark.read.format("delta").load(path)
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        return self.read(path).where(where)
+
+
+class DataSource(Twinlake):
+    """This library as a data source in Python, which can only be named as a format."""
+
+    def ready(self) -> None:
+        from twinlake.spark import disable, enable
+
+        disable(enable(self.spark))
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        frame.write.format("twinlake").mode("append").save(path)
+
+    def read(self, path: str) -> DataFrame:
+        return self.spark.read.format("twinlake").load(path)
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        return self.read(path).where(where)
+
+
 class Parquet(DeltaSpark):
     """Files without a table: what Spark itself costs."""
 
@@ -147,6 +194,8 @@ class Parquet(DeltaSpark):
 ENGINES: Final[dict[str, Callable[[SparkSession], Engine]]] = {
     "twinlake": Twinlake,
     "twinlake SQL": TwinlakeSql,
+    "twinlake takeover": Takeover,
+    "twinlake data source": DataSource,
     "Delta Spark": DeltaSpark,
     "Parquet": Parquet,
 }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from twinlake.spark.activation import disable, enable
     from twinlake.spark.api.column_definition import IdentityGenerator
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from twinlake.spark.dml.write import write
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
+    from twinlake.spark.session_setup import disable, enable
     from twinlake.spark.statements import sql
     from twinlake.spark.streaming.follow import follow
     from twinlake.spark.streaming.into import into
@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.statements": ("sql",),
             "twinlake.spark.unsupported": ("changes",),
             "twinlake.spark.read.scan": ("scan",),
-            "twinlake.spark.activation": (
+            "twinlake.spark.session_setup": (
                 "disable",
                 "enable",
             ),
