@@ -36,6 +36,8 @@ _SIZE_BAR: Final = 1.5
 # Nine, so that no checkpoint is among them.
 _ONE_ROWS: Final = 9
 _APPEND_RUNS: Final = 3
+_BATCHES: Final = 10
+_BATCH_ROWS: Final = 20_000
 # Reads are short, and the JVM compiles them in more than two.
 _READS: Final = 5
 
@@ -298,6 +300,27 @@ def _appends(bench: Bench) -> list[CaseResult]:
     ]
 
 
+def _streams(bench: Bench) -> list[CaseResult]:
+    """Micro-batches out of a table, and into one."""
+    count = _BATCHES * _BATCH_ROWS
+    full = bench.table(SparkTable(rows=count, files=_BATCHES))
+    empty = bench.table(SparkTable(rows=0, files=0))
+    what = f"{_BATCHES} micro-batches of {_BATCH_ROWS:,} rows"
+    return [
+        compare(
+            bench, "spark-streams", f"{what} from a table", "stream from", {"table": full}, bar=1.0
+        ),
+        compare(
+            bench,
+            "spark-streams",
+            f"{what} into a table",
+            "stream into",
+            {"table": empty, "files": full},
+            bar=0.7,
+        ),
+    ]
+
+
 def _milliseconds(metric: str) -> Callable[[Sample], float]:
     return lambda sample: sample.metrics[metric] * 1000
 
@@ -349,6 +372,7 @@ SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
     "spark-sql": _sql,
     "spark-one-row": _one_row,
     "spark-formats": _formats,
+    "spark-streams": _streams,
     # Before the tables that have so many files: their listings are kept in memory.
     "spark-memory": _memory,
     "spark-plan": _plan_scan,

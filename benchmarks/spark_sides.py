@@ -9,6 +9,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    BatchFunction = Callable[[DataFrame, int], None]
+
+
+AVAILABLE: Final = "availableNow"
+
 
 class Engine(Protocol):
     """What is compared. An engine that has no such operation raises."""
@@ -38,6 +43,12 @@ class Engine(Protocol):
 
     def optimize(self, path: str) -> None:
         """Pack small files."""
+
+    def stream_from(self, path: str, checkpoint: str, to: BatchFunction) -> None:
+        """Hand on what is in a table, one file a batch."""
+
+    def stream_into(self, frame: DataFrame, path: str, checkpoint: str) -> None:
+        """Append what a stream has now to a table."""
 
 
 class Twinlake:
@@ -84,6 +95,20 @@ class Twinlake:
 
     def optimize(self, path: str) -> None:
         self._table(path).optimize().executeCompaction()
+
+    def stream_from(self, path: str, checkpoint: str, to: BatchFunction) -> None:
+        from twinlake.spark import follow
+
+        query = follow(
+            self.spark, path, to, checkpoint=checkpoint, trigger=AVAILABLE, maxFilesPerTrigger=1
+        )
+        query.awaitTermination()
+
+    def stream_into(self, frame: DataFrame, path: str, checkpoint: str) -> None:
+        from twinlake.spark import into
+
+        writer = frame.writeStream.option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).foreachBatch(into(path)).start().awaitTermination()
 
 
 class TwinlakeSql(Twinlake):
@@ -143,6 +168,15 @@ class DeltaSpark:
 
     def optimize(self, path: str) -> None:
         self._table(path).optimize().executeCompaction()
+
+    def stream_from(self, path: str, checkpoint: str, to: BatchFunction) -> None:
+        frame = self.spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
+        writer = frame.writeStream.option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).foreachBatch(to).start().awaitTermination()
+
+    def stream_into(self, frame: DataFrame, path: str, checkpoint: str) -> None:
+        writer = frame.writeStream.option("checkpointLocation", checkpoint).format("delta")
+        writer.trigger(availableNow=True).start(path).awaitTermination()
 
 
 class Takeover(Twinlake):
