@@ -384,7 +384,8 @@ _SPARK: Final[Mapping[str, str]] = {
     ),
     "TABLE_OR_VIEW_NOT_FOUND": "The table or view |{table} |cannot be found.",
     "UNRESOLVED_COLUMN": (
-        "A column, variable, or function parameter with name |`{column}` |`{path}` |cannot be resolved."
+        "A column, variable, or function parameter with name |`{column}` |`{path}` |"
+        "cannot be resolved."
     ),
 }
 
