@@ -27,6 +27,7 @@ from twinlake.log.snapshot_loader import (
     first_snapshot,
     has_table,
     load_snapshot,
+    snapshot_of_files,
     update_snapshot,
 )
 from twinlake.log.timestamps import CommitTimes, contiguous_commits
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from twinlake.log.commit_record import COMMIT_HEADER, CommitHistory, CommitRecord, commit_rows
     from twinlake.log.compaction import write_compaction
     from twinlake.log.footer.nodes import FooterNodes, read_nodes
+    from twinlake.log.footer.page_sizes import page_sizes
     from twinlake.log.footer.stats import Footer, read_footer, stats_json
     from twinlake.log.footer.thrift import footer_bytes
     from twinlake.log.stats.batch import BatchStats
@@ -99,6 +101,7 @@ __all__ = [
     "is_v2_checkpoint",
     "list_log",
     "load_snapshot",
+    "page_sizes",
     "parse_log_file",
     "parse_timestamp",
     "plan_cleanup",
@@ -112,6 +115,7 @@ __all__ = [
     "readable_commits",
     "removes_from",
     "render_timestamp",
+    "snapshot_of_files",
     "stats_json",
     "update_snapshot",
     "verify_checksum",
@@ -167,6 +171,7 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "FooterNodes",
                 "read_nodes",
             ),
+            "twinlake.log.footer.page_sizes": ("page_sizes",),
             "twinlake.log.footer.stats": (
                 "Footer",
                 "read_footer",

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from twinlake.spark.api.table_builders import DeltaTableBuilder
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
+    from twinlake.spark.enable import disable, enable
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
-    from twinlake.spark.session import enable
-    from twinlake.spark.unsupported import changes, sql
+    from twinlake.spark.statements import sql
+    from twinlake.spark.streaming.follow import follow
+    from twinlake.spark.streaming.into import into
+    from twinlake.spark.unsupported import changes
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -30,7 +33,10 @@ __all__ = [
     "DeltaTableBuilder",
     "IdentityGenerator",
     "changes",
+    "disable",
     "enable",
+    "follow",
+    "into",
     "reorg",
     "scan",
     "sql",
@@ -50,12 +56,15 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.unsupported": (
-                "changes",
-                "sql",
-            ),
+            "twinlake.spark.statements": ("sql",),
+            "twinlake.spark.unsupported": ("changes",),
             "twinlake.spark.read.scan": ("scan",),
-            "twinlake.spark.session": ("enable",),
+            "twinlake.spark.enable": (
+                "disable",
+                "enable",
+            ),
+            "twinlake.spark.streaming.follow": ("follow",),
+            "twinlake.spark.streaming.into": ("into",),
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
         },
     )

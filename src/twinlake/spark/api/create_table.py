@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
+from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, keys, strip_protocol_keys
 from twinlake.runtime import Runtime
@@ -27,22 +29,35 @@ from twinlake.spark.api.catalog import (
 )
 from twinlake.spark.api.column_definition import ColumnDefinition, table_schema
 from twinlake.spark.delta_settings import user_metadata
+from twinlake.spark.files.file_writer import write_files
+from twinlake.spark.rows.constraints import enforce
+from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import clustering_columns, shared_store
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
-from twinlake.table.rows import all_files
+from twinlake.table.rows import UncommittedFiles, all_files, write_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
+    from twinlake.storage import Store
     from twinlake.table import Names, Table, TableName
 
-__all__ = ["CreateMode", "TableDefinition"]
+__all__ = [
+    "CreateMode",
+    "CreateTarget",
+    "TableDefinition",
+    "already_there",
+    "kept_properties",
+    "not_empty",
+    "not_there",
+    "row_id_columns",
+]
 
 _KEPT_IN_REPLACE: Final[tuple[str, ...]] = (
     keys.ENABLE_DELETION_VECTORS,
@@ -66,6 +81,8 @@ class TableDefinition:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    rows: DataFrame | None = None
+    """The rows to put into it at once, where it is created as the result of a query."""
 
     def changed(self, **changes: Any) -> TableDefinition:
         """With other values."""
@@ -83,7 +100,7 @@ class CreateMode(Enum):
     def run(self, spark: SparkSession, asked: TableDefinition) -> CatalogTableReference:
         """Create or replace the table; its name and location."""
         check_session(spark)
-        target = _Target.of(spark, asked)
+        target = CreateTarget.of(spark, asked)
         if target.name is None:
             _at_path(self, spark, asked, target)
         else:
@@ -92,10 +109,9 @@ class CreateMode(Enum):
             location=target.location, name=None if target.name is None else str(target.name)
         )
 
-    @property
-    def operation(self) -> OperationName:
+    def operation(self, *, from_rows: bool) -> OperationName:
         """Its name in the history."""
-        return _OPERATIONS[self]
+        return (_OPERATIONS_AS_SELECT if from_rows else _OPERATIONS)[self]
 
     @property
     def replaces(self) -> bool:
@@ -109,10 +125,16 @@ _OPERATIONS: Final = {
     CreateMode.REPLACE: OperationName.REPLACE_TABLE,
     CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE,
 }
+_OPERATIONS_AS_SELECT: Final = {
+    CreateMode.CREATE: OperationName.CREATE_TABLE_AS_SELECT,
+    CreateMode.IF_NOT_EXISTS: OperationName.CREATE_TABLE_AS_SELECT,
+    CreateMode.REPLACE: OperationName.REPLACE_TABLE_AS_SELECT,
+    CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE_AS_SELECT,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
+class CreateTarget:
     """The name and location that a definition asks for."""
 
     names: Names
@@ -121,8 +143,14 @@ class _Target:
     registered: bool
     managed: bool
 
+    @property
+    def shown(self) -> str:
+        """What errors call it."""
+        return f"`delta`.`{self.location}`" if self.name is None else str(self.name)
+
     @classmethod
-    def of(cls, spark: SparkSession, asked: TableDefinition) -> _Target:
+    def of(cls, spark: SparkSession, asked: TableDefinition) -> CreateTarget:
+        """What a definition names; nothing is made yet."""
         names = session_catalog(spark)
         if asked.name is None and asked.location is None:
             raise UserError(
@@ -153,7 +181,7 @@ class _Target:
         )
 
     @classmethod
-    def _of_path(cls, names: Names, wanted: str, given: str | None) -> _Target:
+    def _of_path(cls, names: Names, wanted: str, given: str | None) -> CreateTarget:
         location = names.locate(wanted)
         if given is not None and given != location:
             raise _misplaced(wanted, location, given)
@@ -170,33 +198,37 @@ def _misplaced(name: str, location: str, given: str) -> UserError:
     )
 
 
-def _at_path(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _at_path(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     shown = f"`delta`.`{target.location}`"
     if table_exists_at(spark, target.location):
         if how is CreateMode.CREATE:
-            raise _already_there(shown)
-        if how is CreateMode.REPLACE:
+            raise already_there(shown)
+        if how is CreateMode.REPLACE or (how.replaces and asked.rows is not None):
             _replace(how, spark, asked, target)
         elif how is CreateMode.CREATE_OR_REPLACE:
             _check_columns_given(asked)
             _check_same(spark, asked, target)
         return
     if how is CreateMode.REPLACE:
-        raise _not_there(shown)
+        raise not_there(shown)
     _create(how, spark, asked, target)
 
 
-def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _by_name(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     there = table_exists_at(spark, target.location)
     if target.registered:
         if how is CreateMode.CREATE:
-            raise _already_there(str(target.name))
+            raise already_there(str(target.name))
         if how.replaces:
             act = _replace if there else _create
             act(how, spark, asked, target)
         return
     if how is CreateMode.REPLACE:
-        raise _not_there(str(target.name))
+        raise not_there(str(target.name))
     if there:
         _check_same(spark, asked, target)
     else:
@@ -207,11 +239,13 @@ def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
 # CREATE and REPLACE
 
 
-def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _create(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     settings = settings_of(spark, target.location)
     store = shared_store(target.location, True, settings.options or None)
     if next(iter(store.list_from("")), None) is not None:
-        raise _not_empty(how, target)
+        raise not_empty(how, target)
     runtime = Runtime()
     metadata = _metadata(spark, asked, settings.default_properties, runtime)
     transaction = Transaction.for_new_table(
@@ -225,23 +259,43 @@ def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target
     transaction.update_metadata(metadata)
     if asked.cluster_by:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    CACHE.offer(transaction.commit().snapshot)
+    _commit(transaction, store, asked, metadata)
 
 
-def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _commit(
+    transaction: Transaction,
+    store: Store,
+    asked: TableDefinition,
+    metadata: Metadata,
+    removed: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Commit the table with its first rows, if there are any."""
+    if asked.rows is None:
+        CACHE.offer(transaction.commit().snapshot)
+        return
+    with UncommittedFiles(store) as made:
+        rows = enforce(project_rows(asked.rows, metadata), metadata)
+        files = write_files(rows, FileTarget.of(store, metadata))
+        made.add(*files)
+        result = transaction.add(*files).commit(metrics={**write_metrics(files), **removed})
+        made.keep()
+    CACHE.offer(result.snapshot)
+
+
+def _replace(
+    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
+) -> None:
     _check_columns_given(asked)
     table = open_table(spark, target.location)
     settings = settings_of(spark, target.location)
     old = table.metadata
-    kept = {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
-    defaults = {**settings.default_properties, **kept}
+    defaults = {**settings.default_properties, **kept_properties(old)}
     metadata = _metadata(spark, asked, defaults, table.runtime, replaces=old)
     if metadata.flag(keys.ENABLE_ROW_TRACKING):
-        own = {k: old.configuration[k] for k in _ROW_ID_COLUMNS if k in old.configuration}
-        metadata = metadata.with_configuration(own)
+        metadata = metadata.with_configuration(row_id_columns(old))
     removal = all_files(table.snapshot)
     if removal.files:
-        TableRules.of(old).refuse_row_loss(str(how.operation))
+        TableRules.of(old).refuse_row_loss(str(how.operation(from_rows=asked.rows is not None)))
     transaction = Transaction(
         table.snapshot,
         _operation(how, asked, metadata, managed=target.managed),
@@ -253,8 +307,19 @@ def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
     transaction.update_metadata(metadata)
     if asked.cluster_by or CLUSTERING_DOMAIN in table.snapshot.domains:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    now = table.runtime.clock.now_ms()
-    CACHE.offer(transaction.add(*removal.removes(now)).commit().snapshot)
+    transaction.add(*removal.removes(table.runtime.clock.now_ms()))
+    removed = {"numRemovedFiles": str(len(removal.files)), "numRemovedBytes": str(removal.size)}
+    _commit(transaction, table.snapshot.store, asked, metadata, removed)
+
+
+def kept_properties(old: Metadata) -> dict[str, str]:
+    """The properties that a table keeps when it is replaced, unless the definition sets them."""
+    return {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
+
+
+def row_id_columns(old: Metadata) -> dict[str, str]:
+    """The hidden columns of a table with row ids, which it keeps when it is replaced."""
+    return {key: old.configuration[key] for key in _ROW_ID_COLUMNS if key in old.configuration}
 
 
 def _metadata(
@@ -290,7 +355,7 @@ def _operation(
     how: CreateMode, asked: TableDefinition, metadata: Metadata, *, managed: bool
 ) -> Operation:
     return Operation(
-        name=how.operation,
+        name=how.operation(from_rows=asked.rows is not None),
         parameters={
             "partitionBy": list(metadata.partition_columns),
             "clusterBy": list(asked.cluster_by),
@@ -306,6 +371,7 @@ def _options(spark: SparkSession, policy: str) -> CommitOptions:
         policy=policy,
         user_metadata=user_metadata(spark),
         system_domains=frozenset({CLUSTERING_DOMAIN}),
+        trusted_files=True,
     )
 
 
@@ -322,7 +388,7 @@ def _check_columns_given(asked: TableDefinition) -> None:
         )
 
 
-def _check_same(spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
+def _check_same(spark: SparkSession, asked: TableDefinition, target: CreateTarget) -> None:
     """Refuse a definition that differs from the existing table."""
     table = open_table(spark, target.location)
     problems = list(_differences(spark, asked, table))
@@ -372,7 +438,8 @@ def _declared(schema: Struct) -> Struct:
     )
 
 
-def _already_there(shown: str) -> UserError:
+def already_there(shown: str) -> UserError:
+    """The error for a name or path that has a table."""
     return UserError(
         Code.TABLE_EXISTS,
         f"{shown} already exists.",
@@ -383,7 +450,8 @@ def _already_there(shown: str) -> UserError:
     )
 
 
-def _not_there(shown: str) -> UserError:
+def not_there(shown: str) -> UserError:
+    """The error of REPLACE where there is no table."""
     return UserError(
         Code.TABLE_NOT_FOUND,
         f"{shown} cannot be replaced: it does not exist.",
@@ -393,7 +461,8 @@ def _not_there(shown: str) -> UserError:
     )
 
 
-def _not_empty(how: CreateMode, target: _Target) -> UserError:
+def not_empty(how: CreateMode, target: CreateTarget) -> UserError:
+    """The error for a location with files that are no table."""
     by_path = target.name is None and how is CreateMode.CREATE
     return UserError(
         Code.TABLE_EXISTS,

@@ -244,9 +244,13 @@ class DeltaTable:
         """Give columns new values in the rows for which the condition is true."""
         values = check_assignments(set, "'set'")
         check_condition(condition)
+        self._updated(condition, values)
+
+    def _updated(self, condition: str | Column | None, values: dict[str, str | Column]) -> int:
+        """Run an UPDATE; returns how many rows it changed."""
         table = self._current()
         try:
-            update(
+            return update(
                 self._spark,
                 table,
                 self._without_alias(values, table),
