@@ -47,8 +47,39 @@ def error_page() -> str:
                 f"| `{code}` | {', '.join(f'`{one}`' for one in classes[name])} | {meaning} |"
                 for name, code, meaning in _codes(errors)
             ),
+            *_spark_errors(),
         ]
     )
+
+
+def _spark_errors() -> Iterator[str]:
+    """The conditions by which programs on Spark know errors."""
+    from twinlake.spark.error_classes import ERROR_CLASSES, ExceptionKind
+
+    caught = {
+        ExceptionKind.ANALYSIS: "AnalysisException",
+        ExceptionKind.PARSE: "ParseException",
+        ExceptionKind.ARGUMENT: "IllegalArgumentException",
+        ExceptionKind.UNSUPPORTED: "UnsupportedOperationException",
+        ExceptionKind.ARITHMETIC: "ArithmeticException",
+        ExceptionKind.NUMBER: "NumberFormatException",
+        ExceptionKind.CONFLICT: "its class in twinlake.spark.exceptions",
+        ExceptionKind.RUNTIME: "Py4JJavaError, SparkRuntimeException",
+    }
+    yield from [
+        "",
+        "## In PySpark",
+        "",
+        "What leaves `twinlake.spark` is a `PySparkException` as well. Where Delta Spark or Spark",
+        "has a condition for the error, `getCondition()` and `getErrorClass()` return it,",
+        "`getSqlState()` its SQLSTATE, and the text begins as the message of Delta Spark does:",
+        "the condition in brackets, then its words. The three lines of twinlake follow.",
+        "",
+        "| condition | SQLSTATE | caught as |",
+        "|---|---|---|",
+    ]
+    for name, row in sorted(ERROR_CLASSES.items()):
+        yield f"| `{name}` | {row.sql_state or ''} | {caught[row.kind]} |"
 
 
 def _classes_by_code(errors: Any) -> dict[str, list[str]]:

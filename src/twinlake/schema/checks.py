@@ -117,9 +117,7 @@ def schema_violations(
     yield from _defaults(schema)
     if mode is not ColumnMappingMode.NONE and max_id is not None:
         for where, problem in mapping_problems(schema, max_id=max_id):
-            yield SchemaViolation(
-                path=where, message=problem, delta_class="DELTA_INVALID_COLUMN_MAPPING"
-            )
+            yield SchemaViolation(path=where, message=problem)
 
 
 def _names(

@@ -334,6 +334,9 @@ _DELTA: Final[Mapping[str, str]] = {
         "not recognized by this version of Delta Lake: |{properties}"
     ),
     "UNSUPPORTED_FEATURE_STATUS": "Expecting the status for table feature",
+    "UNSUPPORTED_FIELD_UPDATE_NON_STRUCT": (
+        "Updating nested fields is only supported for StructType"
+    ),
     "UNSUPPORTED_NESTED_FIELD_IN_OPERATION": "Nested field is not supported in the",
     "UNSUPPORTED_RENAME_COLUMN": "Column rename is not supported for your Delta table.",
     "UNSUPPORTED_SUBQUERY": "Subqueries are not supported in the |{place}",
@@ -381,7 +384,8 @@ _SPARK: Final[Mapping[str, str]] = {
     ),
     "TABLE_OR_VIEW_NOT_FOUND": "The table or view |{table} |cannot be found.",
     "UNRESOLVED_COLUMN": (
-        "A column, variable, or function parameter with name |`{column}` |cannot be resolved."
+        "A column, variable, or function parameter with name |`{column}` |`{path}` |"
+        "cannot be resolved."
     ),
 }
 
