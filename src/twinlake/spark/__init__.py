@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
+    from twinlake.spark.change_feed.changes import changes
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
     from twinlake.spark.session import enable
-    from twinlake.spark.unsupported import changes, sql
+    from twinlake.spark.unsupported import sql
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -50,10 +51,8 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.unsupported": (
-                "changes",
-                "sql",
-            ),
+            "twinlake.spark.change_feed.changes": ("changes",),
+            "twinlake.spark.unsupported": ("sql",),
             "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.session": ("enable",),
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),

@@ -13,12 +13,11 @@ from twinlake.errors import Code, UnsupportedFeature
 from twinlake.spark.errors import raises_spark_errors
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-__all__ = ["UNSUPPORTED_CALLS", "UnsupportedCall", "changes", "sql", "unsupported_call"]
+__all__ = ["UNSUPPORTED_CALLS", "UnsupportedCall", "sql", "unsupported_call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +65,6 @@ UNSUPPORTED_CALLS: Final[tuple[UnsupportedCall, ...]] = (
         meanwhile="Use `executeCompaction()`, which packs files and keeps their order.",
     ),
     UnsupportedCall(
-        name="changes",
-        what="read the change data feed",
-        meanwhile="Compare two versions with `twinlake.spark.scan(spark, PATH, version=N)`.",
-    ),
-    UnsupportedCall(
         name="sql",
         what="run SQL with Delta's statements on tables by name or path",
         meanwhile="Use `DeltaTable`, `twinlake.spark.scan` and `twinlake.spark.write`; a scan "
@@ -96,17 +90,6 @@ def unsupported_call(name: str) -> UnsupportedFeature:
         fix=call.meanwhile,
         fields={"name": name},
     )
-
-
-@raises_spark_errors
-def changes(
-    spark: SparkSession,  # noqa: ARG001
-    path: str | os.PathLike[str],  # noqa: ARG001
-    *_: object,
-    **__: object,
-) -> DataFrame:
-    """Not supported yet: the change data feed of a table."""
-    raise unsupported_call("changes")
 
 
 @raises_spark_errors
