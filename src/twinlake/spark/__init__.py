@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
+    from twinlake.spark.change_feed.changes import changes
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from twinlake.spark.statements import sql
     from twinlake.spark.streaming.follow import follow
     from twinlake.spark.streaming.into import into
-    from twinlake.spark.unsupported import changes
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -56,8 +56,8 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
+            "twinlake.spark.change_feed.changes": ("changes",),
             "twinlake.spark.statements": ("sql",),
-            "twinlake.spark.unsupported": ("changes",),
             "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.session_setup": (
                 "disable",
