@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # Python workers import this package and need none of it
-    __getattr__, __dir__ = lazy_exports(
+    _load, __dir__ = lazy_exports(
         __name__,
         {
             "twinlake.spark.api.delta_table": ("DeltaTable",),
@@ -68,3 +68,16 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
         },
     )
+
+    def __getattr__(name: str) -> object:
+        """Load a name; where PySpark is not installed, say what to install."""
+        try:
+            return _load(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("py4j", "pyspark"):
+                raise
+            raise ModuleNotFoundError(
+                "twinlake.spark needs PySpark, which is not installed: "
+                "run `pip install 'twinlake[spark]'`.",
+                name="pyspark",
+            ) from error
