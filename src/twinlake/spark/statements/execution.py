@@ -12,11 +12,11 @@ from twinlake.errors import Code, UserError
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.session import check_session
 from twinlake.spark.statements.concern import may_concern
-from twinlake.spark.statements.cursor import Cursor
-from twinlake.spark.statements.parameters import bound
+from twinlake.spark.statements.queries.select import run_command, run_query
 from twinlake.spark.statements.registry import DELTA_FORMS, PLAN_HANDLERS
-from twinlake.spark.statements.select import run_command, run_query
-from twinlake.spark.statements.statement import Statement
+from twinlake.spark.statements.statement import SparkStatement
+from twinlake.spark.statements.syntax.cursor import TokenCursor
+from twinlake.spark.statements.syntax.parameters import bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ def sql(
     """
     check_session(spark)
     _check_text(text)
-    statement = Statement(spark, bound(spark, text, args), text, args)
+    statement = SparkStatement(spark, bound(spark, text, args), text, args)
     if not may_concern(spark, statement.text):
         return statement.pass_on()
     for form in DELTA_FORMS:
-        asked = form.parse(Cursor.of(statement.text))
+        asked = form.parse(TokenCursor.of(statement.text))
         if asked is not None:
             return asked.run(statement)
     plan = statement.tree.parse(statement.text)
@@ -61,6 +61,6 @@ def _check_text(text: object) -> None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             "The statement is empty.",
-            fix="Pass one statement: `sql(spark, 'SELECT 1')`.",
+            fix="Pass one statement: `twinlake.spark.sql(spark, 'SELECT 1')`.",
             delta_class="PARSE_EMPTY_STATEMENT",
         )

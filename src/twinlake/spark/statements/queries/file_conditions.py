@@ -16,8 +16,8 @@ from twinlake.spark.dml.merge.resolution import conjuncts
 from twinlake.spark.read.conditions import empty_frame, skipping_expression
 from twinlake.spark.read.table_scan import Scan
 from twinlake.spark.spark_types import java_class
-from twinlake.spark.statements.plan_tree import below, items, texts
-from twinlake.spark.statements.relations import RelationFinder
+from twinlake.spark.statements.queries.relations import RelationFinder
+from twinlake.spark.statements.syntax.plan_tree import below, items, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.relations import TableUse
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.relations import TableUse
+    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["with_tables"]
 
@@ -36,7 +36,7 @@ _FILTER: Final = "Filter"
 _SOURCE: Final = "LogicalRDD"
 
 
-def with_tables(statement: Statement, plan: Any) -> Any | None:
+def with_tables(statement: SparkStatement, plan: Any) -> Any | None:
     """The parsed query over scans of our tables, or None if it names none of them."""
     tree = statement.tree
     if not tree.has_relations(plan):
@@ -56,7 +56,7 @@ def with_tables(statement: Statement, plan: Any) -> Any | None:
 class _EmptyRelations:
     """The first pass: relations without rows, known by the number of their source."""
 
-    statement: Statement
+    statement: SparkStatement
     uses: list[TableUse] = field(default_factory=list)
     _marks: dict[int, int] = field(default_factory=dict)
 

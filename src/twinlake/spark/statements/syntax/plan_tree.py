@@ -93,6 +93,10 @@ class PlanTree:
         """Whether a table or a function that returns rows is named somewhere below."""
         return bool(node.containsAnyPattern(self._relations))
 
+    def has_queries(self, node: Any) -> bool:
+        """Whether an expression holds a query."""
+        return bool(node.containsPattern(self._patterns.PLAN_EXPRESSION()))
+
     def has_filters(self, node: Any) -> bool:
         """Whether some rows may be left out somewhere below."""
         return bool(node.containsAnyPattern(self._filters))

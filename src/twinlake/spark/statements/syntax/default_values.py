@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.schema import CURRENT_DEFAULT_KEY
-from twinlake.spark.statements.plan_tree import items, texts
+from twinlake.spark.statements.syntax.plan_tree import items, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from twinlake.schema import Struct
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.statement import SparkStatement
 
 __all__ = ["default_of", "is_default", "with_defaults"]
 
 _DEFAULT: Final = "DEFAULT"
 
 
-def with_defaults(statement: Statement, query: Any, columns: Sequence[str], schema: Struct) -> Any:
+def with_defaults(
+    statement: SparkStatement, query: Any, columns: Sequence[str], schema: Struct
+) -> Any:
     """VALUES with the defaults of their columns where DEFAULT is written."""
     if str(query.nodeName()) != "UnresolvedInlineTable":
         return query
@@ -41,7 +43,7 @@ def is_default(expression: Any) -> bool:
     return tuple(part.upper() for part in texts(expression.nameParts())) == (_DEFAULT,)
 
 
-def default_of(statement: Statement, schema: Struct, name: str) -> Any:
+def default_of(statement: SparkStatement, schema: Struct, name: str) -> Any:
     """The default of a column as a parsed expression; null where it has none."""
     field = schema.get(name)
     metadata: Mapping[str, Any] = {} if field is None else field.metadata

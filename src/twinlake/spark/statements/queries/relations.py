@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
 from twinlake.spark.spark_types import java_class
-from twinlake.spark.statements.cursor import Cursor
-from twinlake.spark.statements.plan_tree import items, option, texts
+from twinlake.spark.statements.queries.names import NO_ROWS
+from twinlake.spark.statements.syntax.cursor import TokenCursor
+from twinlake.spark.statements.syntax.plan_tree import items, option, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from twinlake.log import Snapshot
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.names import SqlTable
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.names import SqlTable
+    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["RelationFinder", "TableUse"]
 
@@ -36,7 +37,7 @@ class TableUse:
 class RelationFinder:
     """Puts what ``relation`` makes of a table where a query names the table."""
 
-    def __init__(self, statement: Statement, relation: Callable[[TableUse], Any]) -> None:
+    def __init__(self, statement: SparkStatement, relation: Callable[[TableUse], Any]) -> None:
         self._statement = statement
         self._tree = statement.tree
         self._relation = relation
@@ -69,7 +70,7 @@ class RelationFinder:
             parsed = self._statement.views.plan_of(self._tree, view)
             # A view sees nothing of the query around it.
             return self._aliased(self.replaced(parsed), (view.name,))
-        table = self._statement.names.find(parts)
+        table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
         return self._of_table(table, self._statement.snapshot(table))
@@ -81,7 +82,7 @@ class RelationFinder:
         parts = texts(relation.multipartIdentifier())
         if len(parts) == 1 and parts[0].casefold() in hidden:
             return plan
-        table = self._statement.names.find(parts)
+        table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
         timestamp, version = option(plan.timestamp()), option(plan.version())
@@ -107,8 +108,8 @@ class RelationFinder:
         arguments = [self._tree.evaluated(each) for each in items(plan.functionArgs())]
         if not 2 <= len(arguments) <= 3 or not isinstance(arguments[0], str):
             raise _misused_changes(arguments)
-        parts = Cursor.of(arguments[0]).name()
-        table = self._statement.names.find(parts)
+        parts = TokenCursor.of(arguments[0]).name()
+        table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
         from twinlake.spark import changes
@@ -126,7 +127,7 @@ class RelationFinder:
         name = self._tree.evaluated(plan.identifierExpr())
         if not isinstance(name, str):
             return plan
-        parts = self._tree.sequence(list(Cursor.of(name).name()))
+        parts = self._tree.sequence(list(TokenCursor.of(name).name()))
         return self.replaced(plan.planBuilder().apply(parts, plan.children()), hidden)
 
     def _with(self, plan: Any, hidden: _Hidden) -> Any:
