@@ -26,7 +26,7 @@ def tables(
     """A table of eight files in two partitions, one of them with column mapping, and names."""
     from twinlake import Table
     from twinlake.spark import write
-    from twinlake.table.catalog import Catalog
+    from twinlake.table import Catalog
 
     folder = tmp_path_factory.mktemp("skipping")
     found = {name: str(folder / name) for name in ("plain", "mapped", "other")}

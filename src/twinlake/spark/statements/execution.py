@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, UserError
+from pyspark.errors import PySparkException
+
+from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.session import check_session
 from twinlake.spark.statements.concern import may_concern
 from twinlake.spark.statements.queries.select import run_command, run_query
+from twinlake.spark.statements.queries.statement import SparkStatement
 from twinlake.spark.statements.registry import DELTA_FORMS, PLAN_HANDLERS
-from twinlake.spark.statements.statement import SparkStatement
 from twinlake.spark.statements.syntax.cursor import TokenCursor
 from twinlake.spark.statements.syntax.parameters import bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["sql"]
+__all__ = ["sql", "sql_rows"]
 
 
 @raises_spark_errors
@@ -52,6 +55,32 @@ def sql(
         handler = run_command if statement.tree.is_command(plan) else run_query
     result = handler(statement, plan)
     return statement.pass_on() if result is None else result
+
+
+@raises_spark_errors
+def sql_rows(
+    spark: SparkSession, text: str, args: Sequence[Any] | None = None, *, limit: int | None = None
+) -> pa.Table:
+    """The rows of a statement, for the command line: one more than the limit if there are more.
+
+    What Spark says about a wrong statement is an error of ours here.
+    """
+    try:
+        frame = sql(spark, text, args)
+        if limit is not None and frame.columns:
+            frame = frame.limit(limit + 1)
+        return frame.toArrow()
+    except PySparkException as error:
+        if isinstance(error, TwinlakeError):
+            raise
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            "Spark cannot run the statement.",
+            why=str(error).strip(),
+            fix="Correct the statement; `twinlake schema PATH` lists the columns of a table.",
+            delta_class=error.getCondition(),
+            fields={"statement": text},
+        ) from error
 
 
 def _check_text(text: object) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import TokenCursor
 
 __all__ = ["DELTA_FORMS", "PLAN_HANDLERS", "DeltaForm", "DeltaStatement"]

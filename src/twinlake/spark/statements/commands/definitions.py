@@ -29,7 +29,7 @@ from twinlake.spark.statements.syntax.plan_tree import items, option, texts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = [

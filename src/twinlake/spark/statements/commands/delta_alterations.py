@@ -10,7 +10,7 @@ from twinlake.errors import Code, UnsupportedFeature
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["AddConstraint", "ClusterTable", "DropConstraint", "DropFeature", "SyncIdentity"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from twinlake.log import Snapshot
     from twinlake.spark.statements.queries.names import SqlTable
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
 
 __all__ = [
     "describe_column",

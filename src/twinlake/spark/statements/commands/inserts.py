@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from twinlake.schema import Struct
     from twinlake.spark.statements.queries.names import SqlTable
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
 
 __all__ = ["insert_rows", "overwrite_by_expression", "several_inserts"]
 
@@ -45,7 +45,7 @@ def insert_rows(statement: SparkStatement, plan: Any) -> DataFrame | None:
     listed = texts(plan.userSpecifiedCols())
     by_name = bool(plan.byName())
     columns = listed or tuple(name for name in schema.names() if name not in fixed)
-    query = with_defaults(statement, plan.query(), columns, schema)
+    query = with_defaults(statement.tree, plan.query(), columns, schema)
     frame = query_frame(statement, query)
     if not by_name:
         frame = _in_columns(frame, columns, target, schema, listed=bool(listed))
@@ -69,7 +69,9 @@ def overwrite_by_expression(statement: SparkStatement, plan: Any) -> DataFrame |
         return run_command(statement, plan)
     target, _ = found
     schema = statement.snapshot(target).metadata.schema
-    frame = query_frame(statement, with_defaults(statement, plan.query(), schema.names(), schema))
+    frame = query_frame(
+        statement, with_defaults(statement.tree, plan.query(), schema.names(), schema)
+    )
     if plan.isByName():
         named = frame
     else:

@@ -14,7 +14,7 @@ from twinlake.table import clustering_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["OptimizeTable", "ReorgTable"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twinlake.schema import Struct
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.statements.queries.names import SqlTable
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
 
 __all__ = ["delete_rows", "merge_rows", "truncate_table", "update_rows"]
 
@@ -101,7 +101,7 @@ def assignments(
             )
         value = each.value()
         if is_default(value):
-            value = default_of(statement, schema, path[-1])
+            value = default_of(statement.tree, schema, path[-1])
         values[name] = one_row_column(statement, value, "SET")
     return values
 

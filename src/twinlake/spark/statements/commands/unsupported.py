@@ -10,7 +10,7 @@ from twinlake.spark.statements.commands.versions import PointInTime
 from twinlake.spark.unsupported import unsupported_call
 
 if TYPE_CHECKING:
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["AnalyzeDelta", "CloneTable", "ConvertToDelta", "GenerateManifest"]

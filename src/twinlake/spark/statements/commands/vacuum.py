@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["VacuumStatement"]

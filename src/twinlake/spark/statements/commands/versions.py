@@ -10,7 +10,7 @@ from twinlake.spark.api.result_frames import detail_frame, history_frame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["DescribeDetail", "DescribeHistory", "PointInTime", "RestoreTable"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
     from twinlake.spark.statements.queries.relations import TableUse
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["with_tables"]

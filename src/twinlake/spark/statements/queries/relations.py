@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from twinlake.log import Snapshot
     from twinlake.spark.statements.queries.names import SqlTable
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["RelationFinder", "TableUse"]

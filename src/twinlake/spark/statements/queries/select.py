@@ -15,7 +15,7 @@ from twinlake.spark.statements.syntax.plan_tree import items, texts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["explain_query", "query_frame", "run_command", "run_query"]

@@ -11,20 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from twinlake.schema import Struct
-    from twinlake.spark.statements.statement import SparkStatement
+    from twinlake.spark.statements.syntax.plan_tree import PlanTree
 
 __all__ = ["default_of", "is_default", "with_defaults"]
 
 _DEFAULT: Final = "DEFAULT"
 
 
-def with_defaults(
-    statement: SparkStatement, query: Any, columns: Sequence[str], schema: Struct
-) -> Any:
+def with_defaults(tree: PlanTree, query: Any, columns: Sequence[str], schema: Struct) -> Any:
     """VALUES with the defaults of their columns where DEFAULT is written."""
     if str(query.nodeName()) != "UnresolvedInlineTable":
         return query
-    defaults = [default_of(statement, schema, name) for name in columns]
+    defaults = [default_of(tree, schema, name) for name in columns]
     rows, changed = [], False
     for row in items(query.rows()):
         cells = items(row)
@@ -32,8 +30,8 @@ def with_defaults(
             if position < len(defaults) and is_default(cell):
                 cells[position] = defaults[position]
                 changed = True
-        rows.append(statement.tree.sequence(cells))
-    return query.copy(query.names(), statement.tree.sequence(rows)) if changed else query
+        rows.append(tree.sequence(cells))
+    return query.copy(query.names(), tree.sequence(rows)) if changed else query
 
 
 def is_default(expression: Any) -> bool:
@@ -43,8 +41,8 @@ def is_default(expression: Any) -> bool:
     return tuple(part.upper() for part in texts(expression.nameParts())) == (_DEFAULT,)
 
 
-def default_of(statement: SparkStatement, schema: Struct, name: str) -> Any:
+def default_of(tree: PlanTree, schema: Struct, name: str) -> Any:
     """The default of a column as a parsed expression; null where it has none."""
     field = schema.get(name)
     metadata: Mapping[str, Any] = {} if field is None else field.metadata
-    return statement.tree.expression(str(metadata.get(CURRENT_DEFAULT_KEY, "NULL")))
+    return tree.expression(str(metadata.get(CURRENT_DEFAULT_KEY, "NULL")))
