@@ -380,6 +380,7 @@ REFUSED: dict[str, str] = {
     "CREATE VIEW kept AS SELECT * FROM {t}": "The view kept cannot be kept",
     "DROP TABLE {t}": "cannot be dropped",
     "FROM {s} INSERT INTO {t} SELECT 1, 'a', 1 INSERT INTO {t} SELECT 2, 'b', 1": "Several INSERTs",
+    "BEGIN SELECT 1; SELECT * FROM {t}; END": "A script with tables of twinlake in it",
     "EXPLAIN DELETE FROM {t}": "EXPLAIN shows queries only",
 }
 """Statements that are read and refused, with what the error says."""

@@ -9,6 +9,7 @@ from twinlake.spark.api.catalog import session_catalog
 from twinlake.spark.statements.queries.names import FORMATS
 from twinlake.spark.statements.queries.views import Views
 from twinlake.spark.statements.syntax.tokens import TokenKind, tokenize
+from twinlake.table import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,4 +70,5 @@ def _may_name_tables(tokens: Sequence[SqlToken]) -> bool:
 
 def _is_in_catalog(spark: SparkSession, words: set[str]) -> bool:
     catalog = session_catalog(spark)
-    return any(name.table in words for name in catalog.names())
+    # A server is asked for the names of the statement later, not for all that it has now.
+    return not isinstance(catalog, Catalog) or any(name.table in words for name in catalog.names())

@@ -96,5 +96,6 @@ PLAN_HANDLERS: Final[Mapping[str, Callable[[SparkStatement, Any], DataFrame | No
     "ShowCreateTable": descriptions.show_create_table,
     "ShowTables": descriptions.show_tables,
     "ExplainCommand": select.explain_query,
+    "CompoundBody": select.refuse_script,
 }
 """By the node that Spark's parser makes; a handler answers None for what is not ours."""

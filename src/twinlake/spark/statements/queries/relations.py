@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from twinlake.log import Snapshot
     from twinlake.spark.statements.queries.names import SqlTable
     from twinlake.spark.statements.queries.statement import SparkStatement
-    from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["RelationFinder", "TableUse"]
 
-_CATALYST: Final = "org.apache.spark.sql.catalyst"
 _CHANGES: Final = "table_changes"
 _Hidden = frozenset[str]
 
@@ -69,7 +67,7 @@ class RelationFinder:
         if view is not None:
             parsed = self._statement.views.plan_of(self._tree, view)
             # A view sees nothing of the query around it.
-            return self._aliased(self.replaced(parsed), (view.name,))
+            return self._tree.aliased(self.replaced(parsed), (view.name,))
         table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
@@ -92,15 +90,7 @@ class RelationFinder:
     def _of_table(self, table: SqlTable, snapshot: Snapshot) -> Any:
         self._statement.read.append(snapshot)
         plan = self._relation(TableUse(table=table, snapshot=snapshot))
-        return self._aliased(plan, self._statement.names.qualifier(table))
-
-    def _aliased(self, plan: Any, names: NameParts) -> Any:
-        """A plan whose columns can be named with the table before them."""
-        spark = self._statement.spark
-        identifier = java_class(spark, f"{_CATALYST}.AliasIdentifier")
-        alias = java_class(spark, f"{_CATALYST}.plans.logical.SubqueryAlias")
-        *levels, name = names
-        return alias(identifier(name, self._tree.sequence(levels)), plan)
+        return self._tree.aliased(plan, self._statement.names.qualifier(table))
 
     def _function(self, plan: Any, hidden: _Hidden) -> Any:
         if texts(plan.name())[-1].casefold() != _CHANGES:
@@ -119,8 +109,12 @@ class RelationFinder:
             f"{side}_{'version' if isinstance(bound, int) else 'timestamp'}": bound
             for side, bound in bounds.items()
         }
-        frame: Any = changes(self._statement.spark, table.location, **given)
-        return self._aliased(frame._jdf.queryExecution().analyzed(), (_CHANGES,))
+        key = (table.location, *sorted(given.items()))
+        frame: Any = self._statement.feeds.get(key)
+        if frame is None:
+            frame = changes(self._statement.spark, table.location, **given)
+            self._statement.feeds[key] = frame
+        return self._tree.aliased(frame._jdf.queryExecution().analyzed(), (_CHANGES,))
 
     def _computed_name(self, plan: Any, hidden: _Hidden) -> Any:
         """``IDENTIFIER('name')``, where the name is written out or a parameter."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.spark.statements.syntax.cursor import NameParts
 
-__all__ = ["explain_query", "query_frame", "run_command", "run_query"]
+__all__ = ["explain_query", "query_frame", "refuse_script", "run_command", "run_query"]
 
 _TARGETS: Final = frozenset(
     {"UnresolvedTable", "UnresolvedTableOrView", "UnresolvedRelation", "UnresolvedIdentifier"}
@@ -94,6 +94,19 @@ def run_command(statement: SparkStatement, plan: Any) -> DataFrame | None:
 
     rebuilt = statement.tree.rebuilt(plan, over_tables, whole=True)
     return statement.frame(rebuilt) if changed else None
+
+
+def refuse_script(statement: SparkStatement, plan: Any) -> DataFrame | None:
+    """``BEGIN ... END``: refused where a table of ours is named in it."""
+    if with_tables(statement, plan) is None:
+        return None
+    raise UnsupportedFeature(
+        Code.NOT_YET,
+        "A script with tables of twinlake in it cannot be run.",
+        why="each of its statements would have to be looked at as it is reached",
+        fix="Run its statements one by one: `twinlake.spark.sql(spark, STATEMENT)`.",
+        fields={"statement": "BEGIN"},
+    )
 
 
 def target_name(plan: Any) -> NameParts | None:

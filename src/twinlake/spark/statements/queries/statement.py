@@ -47,6 +47,8 @@ class SparkStatement:
     args: Mapping[str, Any] | Sequence[Any] | None
     read: list[Snapshot] = field(default_factory=list)
     """What its queries read."""
+    feeds: dict[tuple[Any, ...], DataFrame] = field(default_factory=dict)
+    """The change feeds that it names; both passes of a query use the same."""
     _snapshots: dict[str, Snapshot] = field(default_factory=dict)
 
     @cached_property
