@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +15,6 @@ from twinlake.cli.view import Paragraph, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from twinlake.cli.output import Output
 
@@ -47,7 +45,9 @@ def sql(output: Output, statement: str, args: Sequence[str], limit: int | None) 
         spark_session(progress=progress) as spark,
         progress.stage("running the statement"),
     ):
-        rows = _run(spark, statement, args, wanted)
+        from twinlake.spark.statements import sql_rows
+
+        rows = sql_rows(spark, statement, list(args) or None, limit=wanted)
     is_cut = wanted is not None and rows.num_rows > wanted
     shown = rows.slice(0, wanted)
     note = "" if shown.num_rows else "no rows"
@@ -65,29 +65,3 @@ def sql(output: Output, statement: str, args: Sequence[str], limit: int | None) 
             else [Paragraph("Done.")],
         )
     )
-
-
-def _run(spark: Any, statement: str, args: Sequence[str], limit: int | None) -> pa.Table:
-    """The rows of the result, one more than the limit if there are more."""
-    from pyspark.errors import PySparkException
-
-    from twinlake.errors import Code, TwinlakeError, UserError
-    from twinlake.spark import sql as run
-
-    try:
-        frame = run(spark, statement, list(args) or None)
-        if limit is not None and frame.columns:
-            frame = frame.limit(limit + 1)
-        found: pa.Table = frame.toArrow()
-        return found
-    except PySparkException as error:
-        if isinstance(error, TwinlakeError):
-            raise
-        raise UserError(
-            Code.INVALID_ARGUMENT,
-            "Spark cannot run the statement.",
-            why=str(error).strip(),
-            fix="Correct the statement; `twinlake schema PATH` lists the columns of a table.",
-            delta_class=error.getCondition(),
-            fields={"statement": statement},
-        ) from error
