@@ -55,7 +55,8 @@ PLAIN = {
     "id INT, name STRING", "a.`b.c`", "LC_ALL=C.UTF-8", "JAVA_HOME", "SPARK_REMOTE",
     "PYICEBERG_CATALOG__HOLE__URI", "TWINLAKE_CATALOG", "spark.api.mode", "spark.archives", HOLE,
     "@", "io.delta:delta-spark", "spark.jars", "spark.jars.packages", "spark.sql.extensions",
-    "2024-05-01 12:00:00", "rewrite_table_path", "duckdb.connect()", f"pip install 'twinlake[{HOLE}]'",
+    "2024-05-01 12:00:00", "rewrite_table_path", "duckdb.connect()",
+    f"pip install 'twinlake[{HOLE}]'",
     f"{HOLE}/data/catalog.db", f"load_catalog({HOLE}).create_namespace({HOLE})",
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
 }  # fmt: skip

@@ -72,9 +72,11 @@ class _Observations:
         spark.range(40).selectExpr("id", "id % 2 AS p").write.parquet(self.plain)
 
     def made(self) -> dict[str, Any]:
+        from delta.tables import DeltaTable as early
+
         from twinlake.spark import disable, enable, write
 
-        spark = self.spark
+        spark, opening = self.spark, vars(early)["forPath"]
         write(spark.range(10).selectExpr("id", "id % 2 AS p"), self.table, partition_by="p")
         found: dict[str, Any] = {"before": self.others(), "attributes": [_attributes()]}
         found["delta before"] = step(lambda: self.rows(spark))
@@ -87,6 +89,7 @@ class _Observations:
         found["delta during"] = step(lambda: self.rows(spark))
         found["calls"] = self.calls()
         found["modules"] = step(self.modules)
+        found["imported before"] = step(lambda: early.forPath(spark, self.table).toDF().count())
         found["unknown option"] = self.unknown_option()
         found["threads"] = step(self.threads)
         found["sessions"] = self.sessions()
@@ -96,12 +99,12 @@ class _Observations:
         found["after"] = self.others()
         found["attributes"].append(_attributes())
         found["delta after"] = step(lambda: self.rows(spark))
-        found["modules after"] = sorted(
-            name
-            for name in ("delta", "delta.tables", "delta.exceptions")
-            if getattr(sys.modules.get(name), "__file__", "absent") is None
-            or (name in sys.modules and not hasattr(sys.modules[name], "__file__"))
-        )
+        found["modules after"] = {
+            "tables": sys.modules["delta.tables"].DeltaTable is early,
+            "exceptions": "delta.exceptions" in sys.modules
+            and not hasattr(sys.modules["delta.exceptions"], "__file__"),
+            "methods": vars(early)["forPath"] is opening,
+        }
         return found
 
     def rows(self, spark: SparkSession) -> list[int]:
