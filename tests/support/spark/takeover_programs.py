@@ -268,7 +268,7 @@ def _attributes() -> list[str]:
     for owner, names in owners:
         for name in names:
             value = vars(owner)[name]
-            code = value.fget if isinstance(value, property) else value
+            code: Any = value.fget if isinstance(value, property) else value
             found.append(code.__code__.co_filename.rpartition("site-packages")[2])
     return ["pyspark" if name.startswith("/pyspark") else Path(name).name for name in found]
 
