@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["delta_programs", "page", "takeover"]
+__all__ = ["delta_programs", "page", "server_names", "takeover"]
 
 _THREADS = 6
 
@@ -58,6 +58,27 @@ def page(task: Mapping[str, Any]) -> dict[str, Any]:
     spark = start_session(task)
     names = run_page(WITHOUT_DELTA)
     found = {"frames": sorted(name for name, value in names.items() if hasattr(value, "columns"))}
+    spark.stop()
+    return found
+
+
+def server_names(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables by name where the names are those of a catalog server."""
+    from twinlake.spark import DeltaTable, enable
+
+    spark = start_session(task)
+    enable(spark, delta=True)
+    new = spark.range(3).write.format("delta").option("path", task["place"])
+    new = new.option("delta.columnMapping.mode", "name")
+    new.option("delta.enableIcebergCompatV2", "true").saveAsTable("orders")
+    spark.range(3, 5).writeTo("orders").append()
+    spark.range(5, 6).write.insertInto("default.orders")
+    found = {
+        "rows": spark.table("orders").count(),
+        "handle": DeltaTable.forName(spark, "orders").toDF().count(),
+        "exists": [spark.catalog.tableExists(name) for name in ("orders", "others")],
+        "other": step(lambda: spark.read.table("others").count()),
+    }
     spark.stop()
     return found
 
