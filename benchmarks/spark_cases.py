@@ -334,7 +334,7 @@ def _formats(bench: Bench) -> list[CaseResult]:
         "full scan": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
         "filtered": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
     }
-    specs = {
+    specs: dict[str, dict[str, Any]] = {
         "append": {"rows": count, "table": bench.table(SparkTable(rows=0, files=0))},
         "full scan": full,
         "filtered": {**full, "where": f"id >= {count // 2} and id < {count // 2 + count // 1000}"},

@@ -43,6 +43,10 @@ BUILDERS = (
     "twinlake.spark.DeltaOptimizeBuilder",
     "twinlake.spark.reorg",
     "pyspark.sql.DataFrame",
+    "pyspark.sql.DataFrameReader",
+    "pyspark.sql.DataFrameWriter",
+    "pyspark.sql.Column",
+    "pyspark.sql.streaming.DataStreamWriter",
 )
 #: Values, examples and names of others, as they are typed.
 PLAIN = {
@@ -50,7 +54,9 @@ PLAIN = {
     "delta.", "delta.constraints.", "_delta_log", "_iceberg", "ulimit -n", "~/.pyiceberg.yaml",
     "id INT, name STRING", "a.`b.c`", "LC_ALL=C.UTF-8", "JAVA_HOME", "SPARK_REMOTE",
     "PYICEBERG_CATALOG__HOLE__URI", "TWINLAKE_CATALOG", "spark.api.mode", "spark.archives", HOLE,
-    "rewrite_table_path", "duckdb.connect()", f"pip install 'twinlake[{HOLE}]'",
+    "@", "io.delta:delta-spark", "spark.jars", "spark.jars.packages", "spark.sql.extensions",
+    "2024-05-01 12:00:00", "rewrite_table_path", "duckdb.connect()",
+    f"pip install 'twinlake[{HOLE}]'",
     f"{HOLE}/data/catalog.db", f"load_catalog({HOLE}).create_namespace({HOLE})",
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
 }  # fmt: skip
@@ -192,13 +198,19 @@ def _problems(piece: str) -> Iterator[str]:
     elif piece.startswith("--"):
         if not any(piece.split()[0] in _options(command) for command in _commands(main)):
             yield "no such option"
-    elif piece in FEATURES or _is_property(piece.partition("=")[0]):
+    elif piece in FEATURES or _is_option_of_spark(piece) or _is_property(piece.partition("=")[0]):
         return
     elif argument := re.fullmatch(r"([a-z_]+)=(.*)", piece):
         if argument[1] not in _every_parameter():
             yield "no such argument"
     else:
         yield from _call_problems(piece)
+
+
+def _is_option_of_spark(name: str) -> bool:
+    from twinlake.spark.delta_options import OPTIONS
+
+    return name in {option.name for option in OPTIONS}
 
 
 def _is_property(key: str) -> bool:

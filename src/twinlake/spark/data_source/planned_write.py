@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from twinlake.actions import AddFile
+    from twinlake.actions import AddFile, RemoveFile
     from twinlake.protocol import Metadata
     from twinlake.schema import Struct
     from twinlake.spark.data_source.options import SourceOptions
@@ -178,7 +178,8 @@ class PlannedWrite:
 
     def _change(self, table: Table, files: tuple[AddFile, ...], made: UncommittedFiles) -> None:
         removal = self._removal(table, files)
-        metrics, gone = write_metrics(files), ()
+        metrics = write_metrics(files)
+        gone: tuple[RemoveFile, ...] = ()
         if removal is not None:
             gone = removal.removes(table.runtime.clock.now_ms())
             metrics["numRemovedFiles"] = str(len(removal.files))

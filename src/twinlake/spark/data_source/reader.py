@@ -86,7 +86,7 @@ class TableReader(DataSourceReader):
                 Code.SCHEMA_INVALID,
                 "A table cannot be read with a schema of the reader's own.",
                 why="its columns are those that its log has",
-                fix="Leave `schema(...)` out, and select or cast the columns of the frame.",
+                fix="Leave the schema out, and use `select` and `cast` on the frame.",
                 delta_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
             )
         self._snapshot: Snapshot | None = snapshot
