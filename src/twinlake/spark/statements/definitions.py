@@ -173,8 +173,11 @@ def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
                 f"A table cannot be partitioned by {transform.describe()}.",
                 why="Delta partitions by columns only",
                 fix="Add a generated column with that expression and partition by it.",
-                delta_class="DELTA_UNSUPPORTED_PARTITION_TRANSFORM",
-                fields={"transform": str(transform.describe())},
+                delta_class="DELTA_OPERATION_NOT_ALLOWED",
+                fields={
+                    "operation": "Partitioning by expressions",
+                    "transform": str(transform.describe()),
+                },
             )
     return tuple(partition_by), tuple(cluster_by)
 
