@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
+from twinlake.log.commit_actions import CommitActions, read_commits
 from twinlake.log.deletion_vectors import (
     decode_payload,
     dv_key,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from twinlake.log.stats.batch import BatchStats
     from twinlake.log.stats.columns import StatsColumn, StatsColumns
     from twinlake.log.timestamps import parse_timestamp, render_timestamp
+    from twinlake.log.typed_files import view_adds
 
 __all__ = [
     "CACHE",
@@ -66,6 +68,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointKind",
     "CleanupPlan",
+    "CommitActions",
     "CommitHistory",
     "CommitRecord",
     "CommitTimes",
@@ -108,6 +111,7 @@ __all__ = [
     "read_checksum",
     "read_commit",
     "read_commit_info",
+    "read_commits",
     "read_dv",
     "read_footer",
     "read_last_checkpoint",
@@ -120,6 +124,7 @@ __all__ = [
     "update_snapshot",
     "verify_checksum",
     "version_at",
+    "view_adds",
     "write_checkpoint",
     "write_checksum",
     "write_compaction",
@@ -186,5 +191,6 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "parse_timestamp",
                 "render_timestamp",
             ),
+            "twinlake.log.typed_files": ("view_adds",),
         },
     )

@@ -39,7 +39,7 @@ def run_programs(
     for number, (name, text) in enumerate(programs.items()):
         own = folder / str(number)
         shutil.copytree(base, own / "t")
-        found[name] = _Run(spark, own, f"n{number}", warehouse).report(text)
+        found[name] = _Run(spark, own, f"program{number}", warehouse).report(text)
     return found
 
 
@@ -82,7 +82,9 @@ class _Run:
             if "result" in names:
                 told["result"] = _shown(names["result"])
         except Exception as error:
-            told["error"] = condition_of(error) or type(error).__name__
+            condition = condition_of(error) or ""
+            # Spark numbers the errors that it has no class for yet; the numbers say nothing.
+            told["error"] = "" if condition.startswith("_LEGACY_ERROR_TEMP") else condition
             told["text"] = f"{type(error).__name__}: {str(error)[:1500]}"
         told["tables"] = {
             table: _left_behind(path, self.folder) for table, path in self.tables.items()

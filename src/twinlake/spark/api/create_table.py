@@ -12,7 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
 from twinlake.files import FileTarget
@@ -48,16 +48,7 @@ if TYPE_CHECKING:
     from twinlake.storage import Store
     from twinlake.table import Names, Table, TableName
 
-__all__ = [
-    "CreateMode",
-    "CreateTarget",
-    "TableDefinition",
-    "already_there",
-    "kept_properties",
-    "not_empty",
-    "not_there",
-    "row_id_columns",
-]
+__all__ = ["CreateMode", "TableDefinition"]
 
 _KEPT_IN_REPLACE: Final[tuple[str, ...]] = (
     keys.ENABLE_DELETION_VECTORS,
@@ -83,6 +74,10 @@ class TableDefinition:
     properties: Mapping[str, str] = field(default_factory=dict)
     rows: DataFrame | None = None
     """The rows to put into it at once, where it is created as the result of a query."""
+    note: str | None = None
+    """For the commit, instead of the session's."""
+    noted: Mapping[str, Any] = field(default_factory=dict)
+    """More parameters for the history."""
 
     def changed(self, **changes: Any) -> TableDefinition:
         """With other values."""
@@ -100,7 +95,7 @@ class CreateMode(Enum):
     def run(self, spark: SparkSession, asked: TableDefinition) -> CatalogTableReference:
         """Create or replace the table; its name and location."""
         check_session(spark)
-        target = CreateTarget.of(spark, asked)
+        target = _Target.of(spark, asked)
         if target.name is None:
             _at_path(self, spark, asked, target)
         else:
@@ -134,7 +129,7 @@ _OPERATIONS_AS_SELECT: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTarget:
+class _Target:
     """The name and location that a definition asks for."""
 
     names: Names
@@ -143,14 +138,8 @@ class CreateTarget:
     registered: bool
     managed: bool
 
-    @property
-    def shown(self) -> str:
-        """What errors call it."""
-        return f"`delta`.`{self.location}`" if self.name is None else str(self.name)
-
     @classmethod
-    def of(cls, spark: SparkSession, asked: TableDefinition) -> CreateTarget:
-        """What a definition names; nothing is made yet."""
+    def of(cls, spark: SparkSession, asked: TableDefinition) -> _Target:
         names = session_catalog(spark)
         if asked.name is None and asked.location is None:
             raise UserError(
@@ -181,7 +170,7 @@ class CreateTarget:
         )
 
     @classmethod
-    def _of_path(cls, names: Names, wanted: str, given: str | None) -> CreateTarget:
+    def _of_path(cls, names: Names, wanted: str, given: str | None) -> _Target:
         location = names.locate(wanted)
         if given is not None and given != location:
             raise _misplaced(wanted, location, given)
@@ -198,13 +187,11 @@ def _misplaced(name: str, location: str, given: str) -> UserError:
     )
 
 
-def _at_path(
-    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
-) -> None:
+def _at_path(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     shown = f"`delta`.`{target.location}`"
     if table_exists_at(spark, target.location):
         if how is CreateMode.CREATE:
-            raise already_there(shown)
+            raise _already_there(shown)
         if how is CreateMode.REPLACE or (how.replaces and asked.rows is not None):
             _replace(how, spark, asked, target)
         elif how is CreateMode.CREATE_OR_REPLACE:
@@ -212,23 +199,23 @@ def _at_path(
             _check_same(spark, asked, target)
         return
     if how is CreateMode.REPLACE:
-        raise not_there(shown)
+        raise _not_there(shown)
     _create(how, spark, asked, target)
 
 
-def _by_name(
-    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
-) -> None:
+def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     there = table_exists_at(spark, target.location)
     if target.registered:
         if how is CreateMode.CREATE:
-            raise already_there(str(target.name))
+            raise _already_there(str(target.name))
         if how.replaces:
             act = _replace if there else _create
             act(how, spark, asked, target)
         return
     if how is CreateMode.REPLACE:
-        raise not_there(str(target.name))
+        raise _not_there(str(target.name))
+    if there and asked.rows is not None:
+        raise _not_empty(how, target)
     if there:
         _check_same(spark, asked, target)
     else:
@@ -239,13 +226,11 @@ def _by_name(
 # CREATE and REPLACE
 
 
-def _create(
-    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
-) -> None:
+def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     settings = settings_of(spark, target.location)
     store = shared_store(target.location, True, settings.options or None)
     if next(iter(store.list_from("")), None) is not None:
-        raise not_empty(how, target)
+        raise _not_empty(how, target)
     runtime = Runtime()
     metadata = _metadata(spark, asked, settings.default_properties, runtime)
     transaction = Transaction.for_new_table(
@@ -253,13 +238,18 @@ def _create(
         _operation(how, asked, metadata, managed=target.managed),
         runtime,
         TABLE_HOOKS,
-        options=_options(spark, settings.policy),
+        options=_options(spark, asked, settings.policy),
     )
     CACHE.forget(store.url)
     transaction.update_metadata(metadata)
     if asked.cluster_by:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    _commit(transaction, store, asked, metadata)
+    removed: dict[str, str] = {}
+    if asked.rows is not None and how is CreateMode.CREATE_OR_REPLACE:
+        # As in Delta it counts as having looked at what it replaces.
+        transaction.record(ReadSet(whole_table=True))
+        removed = {"numRemovedFiles": "0", "numRemovedBytes": "0"}
+    _commit(transaction, store, asked, metadata, removed)
 
 
 def _commit(
@@ -282,17 +272,17 @@ def _commit(
     CACHE.offer(result.snapshot)
 
 
-def _replace(
-    how: CreateMode, spark: SparkSession, asked: TableDefinition, target: CreateTarget
-) -> None:
+def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     _check_columns_given(asked)
     table = open_table(spark, target.location)
     settings = settings_of(spark, target.location)
     old = table.metadata
-    defaults = {**settings.default_properties, **kept_properties(old)}
+    kept = {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
+    defaults = {**settings.default_properties, **kept}
     metadata = _metadata(spark, asked, defaults, table.runtime, replaces=old)
     if metadata.flag(keys.ENABLE_ROW_TRACKING):
-        metadata = metadata.with_configuration(row_id_columns(old))
+        own = {k: old.configuration[k] for k in _ROW_ID_COLUMNS if k in old.configuration}
+        metadata = metadata.with_configuration(own)
     removal = all_files(table.snapshot)
     if removal.files:
         TableRules.of(old).refuse_row_loss(str(how.operation(from_rows=asked.rows is not None)))
@@ -301,7 +291,7 @@ def _replace(
         _operation(how, asked, metadata, managed=target.managed),
         table.runtime,
         TABLE_HOOKS,
-        options=_options(spark, table.policy),
+        options=_options(spark, asked, table.policy),
     )
     transaction.record(removal.reads)
     transaction.update_metadata(metadata)
@@ -310,16 +300,6 @@ def _replace(
     transaction.add(*removal.removes(table.runtime.clock.now_ms()))
     removed = {"numRemovedFiles": str(len(removal.files)), "numRemovedBytes": str(removal.size)}
     _commit(transaction, table.snapshot.store, asked, metadata, removed)
-
-
-def kept_properties(old: Metadata) -> dict[str, str]:
-    """The properties that a table keeps when it is replaced, unless the definition sets them."""
-    return {key: old.configuration[key] for key in _KEPT_IN_REPLACE if key in old.configuration}
-
-
-def row_id_columns(old: Metadata) -> dict[str, str]:
-    """The hidden columns of a table with row ids, which it keeps when it is replaced."""
-    return {key: old.configuration[key] for key in _ROW_ID_COLUMNS if key in old.configuration}
 
 
 def _metadata(
@@ -362,14 +342,15 @@ def _operation(
             "description": asked.comment,
             "isManaged": "true" if managed else "false",
             "properties": strip_protocol_keys(metadata.configuration),
+            **asked.noted,
         },
     )
 
 
-def _options(spark: SparkSession, policy: str) -> CommitOptions:
+def _options(spark: SparkSession, asked: TableDefinition, policy: str) -> CommitOptions:
     return CommitOptions(
         policy=policy,
-        user_metadata=user_metadata(spark),
+        user_metadata=asked.note or user_metadata(spark),
         system_domains=frozenset({CLUSTERING_DOMAIN}),
         trusted_files=True,
     )
@@ -388,7 +369,7 @@ def _check_columns_given(asked: TableDefinition) -> None:
         )
 
 
-def _check_same(spark: SparkSession, asked: TableDefinition, target: CreateTarget) -> None:
+def _check_same(spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
     """Refuse a definition that differs from the existing table."""
     table = open_table(spark, target.location)
     problems = list(_differences(spark, asked, table))
@@ -438,8 +419,7 @@ def _declared(schema: Struct) -> Struct:
     )
 
 
-def already_there(shown: str) -> UserError:
-    """The error for a name or path that has a table."""
+def _already_there(shown: str) -> UserError:
     return UserError(
         Code.TABLE_EXISTS,
         f"{shown} already exists.",
@@ -450,8 +430,7 @@ def already_there(shown: str) -> UserError:
     )
 
 
-def not_there(shown: str) -> UserError:
-    """The error of REPLACE where there is no table."""
+def _not_there(shown: str) -> UserError:
     return UserError(
         Code.TABLE_NOT_FOUND,
         f"{shown} cannot be replaced: it does not exist.",
@@ -461,8 +440,7 @@ def not_there(shown: str) -> UserError:
     )
 
 
-def not_empty(how: CreateMode, target: CreateTarget) -> UserError:
-    """The error for a location with files that are no table."""
+def _not_empty(how: CreateMode, target: _Target) -> UserError:
     by_path = target.name is None and how is CreateMode.CREATE
     return UserError(
         Code.TABLE_EXISTS,

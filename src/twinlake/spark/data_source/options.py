@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from twinlake.log import Snapshot
 
-__all__ = ["SourceOptions"]
+__all__ = ["FORMAT", "SourceOptions"]
+
+FORMAT: Final = "twinlake"
+"""The name of the data source."""
 
 _COLUMN: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]+?))\s*(?:,|$)")
 _SPARK_ONLY: Final[Mapping[str, str]] = {
@@ -59,7 +62,7 @@ class SourceOptions:
     def for_reading(cls, options: Mapping[str, str]) -> SourceOptions:
         """The table and version to read."""
         values = OptionValues.of(options)
-        values.warn_of_unknown(OptionUse.READ, known=("columns",))
+        values.warn_of_unknown(OptionUse.READ | OptionUse.STREAM_READ, known=("columns",))
         if values.truth("readChangeFeed") or values.truth("readChangeData"):
             raise unsupported_call("changes")
         columns = values.text("columns")

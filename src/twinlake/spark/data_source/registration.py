@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
+
+from pyspark.errors import AnalysisException
+
+from twinlake.spark.python_workers import worker_interpreter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FILTER_SETTING", "FORMAT", "register"]
-
-FORMAT: Final = "twinlake"
+__all__ = ["FILTER_SETTING", "register"]
 
 FILTER_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
 """Without it Spark refuses a reader that can take filters, and names the setting."""
@@ -26,5 +29,13 @@ def register(spark: SparkSession) -> None:
         return
     from twinlake.spark.data_source.source import TwinlakeDataSource
 
-    spark.dataSource.register(TwinlakeDataSource)
+    # A server of Spark Connect chooses the interpreter of its processes itself.
+    classic = hasattr(spark, "_jsparkSession")
+    try:
+        with worker_interpreter(spark) if classic else nullcontext():
+            spark.dataSource.register(TwinlakeDataSource)
+    except AnalysisException as error:
+        # Sessions that were made from one that has it have it too.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     _REGISTERED.add(spark)

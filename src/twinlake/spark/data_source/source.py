@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from twinlake.spark.data_source.options import SourceOptions
+from twinlake.spark.data_source.options import FORMAT, SourceOptions
 from twinlake.spark.data_source.reader import TableReader
-from twinlake.spark.data_source.registration import FORMAT
 from twinlake.spark.data_source.writer import TableWriter
 from twinlake.spark.unsupported import unsupported_call
 

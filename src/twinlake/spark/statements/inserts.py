@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError
-from twinlake.schema import CURRENT_DEFAULT_KEY
 from twinlake.spark.delta_settings import user_metadata
 from twinlake.spark.dml.merge.execution import AUTO_MERGE
 from twinlake.spark.dml.write import WriteOptions, write_table
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import quoted, spark_data_type
+from twinlake.spark.statements.default_values import with_defaults
 from twinlake.spark.statements.names import shown_name
 from twinlake.spark.statements.plan_tree import items, option, texts
 from twinlake.spark.statements.row_changes import changed_table
 from twinlake.spark.statements.select import query_frame, run_command, run_query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["insert_rows", "overwrite_by_expression", "several_inserts"]
 
-_DEFAULT: Final = "DEFAULT"
 _ARITY: Final = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
 _LISTED_ARITY: Final = "INSERT_COLUMN_ARITY_MISMATCH"
 
@@ -197,33 +196,3 @@ def _no_column(name: str, schema: Struct) -> UserError:
         delta_class="UNRESOLVED_COLUMN.WITH_SUGGESTION",
         fields={"column": name},
     )
-
-
-def with_defaults(statement: Statement, query: Any, columns: Sequence[str], schema: Struct) -> Any:
-    """VALUES with the defaults of their columns where DEFAULT is written."""
-    if str(query.nodeName()) != "UnresolvedInlineTable":
-        return query
-    defaults = [default_of(statement, schema, name) for name in columns]
-    rows, changed = [], False
-    for row in items(query.rows()):
-        cells = items(row)
-        for position, cell in enumerate(cells):
-            if position < len(defaults) and is_default(cell):
-                cells[position] = defaults[position]
-                changed = True
-        rows.append(statement.tree.sequence(cells))
-    return query.copy(query.names(), statement.tree.sequence(rows)) if changed else query
-
-
-def is_default(expression: Any) -> bool:
-    """Whether an expression is the word DEFAULT."""
-    if str(expression.nodeName()) != "UnresolvedAttribute":
-        return False
-    return tuple(part.upper() for part in texts(expression.nameParts())) == (_DEFAULT,)
-
-
-def default_of(statement: Statement, schema: Struct, name: str) -> Any:
-    """The default of a column as a parsed expression; null where it has none."""
-    field = schema.get(name)
-    metadata: Mapping[str, Any] = {} if field is None else field.metadata
-    return statement.tree.expression(str(metadata.get(CURRENT_DEFAULT_KEY, "NULL")))

@@ -15,6 +15,7 @@ from twinlake.spark.statements import (
     inserts,
     rewrites,
     row_changes,
+    select,
     unsupported_statements,
     vacuum,
     versions,
@@ -94,5 +95,6 @@ PLAN_HANDLERS: Final[Mapping[str, Callable[[Statement, Any], DataFrame | None]]]
     "ShowTableProperties": descriptions.show_properties,
     "ShowCreateTable": descriptions.show_create_table,
     "ShowTables": descriptions.show_tables,
+    "ExplainCommand": select.explain_query,
 }
 """By the node that Spark's parser makes; a handler answers None for what is not ours."""

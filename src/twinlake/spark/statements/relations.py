@@ -89,6 +89,7 @@ class RelationFinder:
         return self._of_table(table, snapshot)
 
     def _of_table(self, table: SqlTable, snapshot: Snapshot) -> Any:
+        self._statement.read.append(snapshot)
         plan = self._relation(TableUse(table=table, snapshot=snapshot))
         return self._aliased(plan, self._statement.names.qualifier(table))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.errors import Code, UserError
 from twinlake.spark.dml.delete import delete, truncate
 from twinlake.spark.spark_types import quoted
+from twinlake.spark.statements.default_values import default_of, is_default
 from twinlake.spark.statements.names import not_a_table
 from twinlake.spark.statements.plan_tree import items, option, texts
 from twinlake.spark.statements.select import query_frame
@@ -14,6 +15,7 @@ from twinlake.spark.statements.select import query_frame
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from twinlake.schema import Struct
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.statements.names import SqlTable
     from twinlake.spark.statements.statement import Statement
@@ -56,12 +58,12 @@ def update_rows(statement: Statement, plan: Any) -> DataFrame | None:
     condition = option(plan.condition())
     count = handle._updated(
         None if condition is None else statement.tree.column(condition),
-        assignments(statement, plan.assignments()),
+        assignments(statement, plan.assignments(), statement.snapshot(target).metadata.schema),
     )
     return statement.rows([(count,)], _COUNT)
 
 
-def assignments(statement: Statement, parsed: Any) -> dict[str, str | Column]:
+def assignments(statement: Statement, parsed: Any, schema: Struct) -> dict[str, str | Column]:
     """The values of a SET by the name of their column."""
     values: dict[str, str | Column] = {}
     for each in items(parsed):
@@ -75,7 +77,10 @@ def assignments(statement: Statement, parsed: Any) -> dict[str, str | Column]:
                 delta_class="DELTA_CONFLICT_SET_COLUMN",
                 fields={"column": name},
             )
-        values[name] = statement.tree.column(each.value())
+        value = each.value()
+        if is_default(value):
+            value = default_of(statement, schema, texts(each.key().nameParts())[-1])
+        values[name] = statement.tree.column(value)
     return values
 
 
@@ -87,13 +92,14 @@ def merge_rows(statement: Statement, plan: Any) -> DataFrame | None:
     target, alias = found
     source = query_frame(statement, plan.sourceTable())
     condition = statement.tree.column(plan.mergeCondition())
+    schema = statement.snapshot(target).metadata.schema
     builder = statement.delta_table(target, alias).merge(source, condition)
     for clause in items(plan.matchedActions()):
-        builder = _matched(statement, builder, clause)
+        builder = _matched(statement, builder, clause, schema)
     for clause in items(plan.notMatchedActions()):
-        builder = _not_matched(statement, builder, clause)
+        builder = _not_matched(statement, builder, clause, schema)
     for clause in items(plan.notMatchedBySourceActions()):
-        builder = _not_matched_by_source(statement, builder, clause)
+        builder = _not_matched_by_source(statement, builder, clause, schema)
     if plan.withSchemaEvolution():
         builder = builder.withSchemaEvolution()
     return builder.execute()
@@ -106,7 +112,9 @@ def _when(statement: Statement, clause: Any) -> tuple[str, Column | None]:
     return kind, None if condition is None else statement.tree.column(condition)
 
 
-def _matched(statement: Statement, builder: DeltaMergeBuilder, clause: Any) -> DeltaMergeBuilder:
+def _matched(
+    statement: Statement, builder: DeltaMergeBuilder, clause: Any, schema: Struct
+) -> DeltaMergeBuilder:
     kind, condition = _when(statement, clause)
     match kind:
         case "DeleteAction":
@@ -115,27 +123,29 @@ def _matched(statement: Statement, builder: DeltaMergeBuilder, clause: Any) -> D
             return builder.whenMatchedUpdateAll(condition)
         case _:
             return builder.whenMatchedUpdate(
-                condition, assignments(statement, clause.assignments())
+                condition, assignments(statement, clause.assignments(), schema)
             )
 
 
 def _not_matched(
-    statement: Statement, builder: DeltaMergeBuilder, clause: Any
+    statement: Statement, builder: DeltaMergeBuilder, clause: Any, schema: Struct
 ) -> DeltaMergeBuilder:
     kind, condition = _when(statement, clause)
     if kind == "InsertStarAction":
         return builder.whenNotMatchedInsertAll(condition)
-    return builder.whenNotMatchedInsert(condition, assignments(statement, clause.assignments()))
+    return builder.whenNotMatchedInsert(
+        condition, assignments(statement, clause.assignments(), schema)
+    )
 
 
 def _not_matched_by_source(
-    statement: Statement, builder: DeltaMergeBuilder, clause: Any
+    statement: Statement, builder: DeltaMergeBuilder, clause: Any, schema: Struct
 ) -> DeltaMergeBuilder:
     kind, condition = _when(statement, clause)
     if kind == "DeleteAction":
         return builder.whenNotMatchedBySourceDelete(condition)
     return builder.whenNotMatchedBySourceUpdate(
-        condition, assignments(statement, clause.assignments())
+        condition, assignments(statement, clause.assignments(), schema)
     )
 
 

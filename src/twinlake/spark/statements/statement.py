@@ -45,6 +45,8 @@ class Statement:
     """With the values of its markers in it."""
     given: str
     args: Mapping[str, Any] | Sequence[Any] | None
+    read: list[Snapshot] = field(default_factory=list)
+    """What its queries read."""
     _snapshots: dict[str, Snapshot] = field(default_factory=dict)
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from twinlake.errors import Code, CorruptTable, StorageError, UserError
+from twinlake.errors import Code, StorageError, UserError
 from twinlake.spark.streaming.offset import StreamOffset
 from twinlake.table import shared_store
 
@@ -69,7 +69,7 @@ class StreamCheckpoint:
             return None
         lines = content.decode().split("\n")
         if lines[0] != _FORMAT:
-            raise CorruptTable(
+            raise UserError(
                 Code.INVALID_ARGUMENT,
                 f"The offsets in {self.store.url} have the format {lines[0][:20]!r}, not v1.",
                 why="this release knows the format that Spark 4.0 and 4.1 write",

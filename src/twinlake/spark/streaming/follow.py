@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from twinlake.errors import Code, CorruptTable, UserError
+from twinlake.errors import Code, UserError
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.read.scan import without_field_ids
 from twinlake.spark.read.table_scan import Scan, union
@@ -173,7 +173,7 @@ class _Stream:
     def _batch(self, batch_id: int) -> StreamBatch:
         end = self.checkpoint.offset(batch_id, self.source.table_id)
         if end is None:
-            raise CorruptTable(
+            raise UserError(
                 Code.INVALID_ARGUMENT,
                 f"The checkpoint {self.checkpoint.store.url} has no offsets of batch {batch_id}.",
                 fix="Restore the folder of the checkpoint, or begin with an empty one.",

@@ -7,9 +7,10 @@ failure is found to be written already.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
@@ -29,7 +30,7 @@ from twinlake.table.rows import is_committed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["into"]
 
@@ -62,10 +63,6 @@ def into(
     one key, that with the largest ``latest_by`` counts. The table is made by the first batch if
     there is none, with ``partition_by`` and ``properties``. Outside of a stream ``txn_app_id``
     stands for the id of the query.
-
-    >>> into("/tmp/table", mode="update")
-    Traceback (most recent call last):
-    twinlake.spark.errors.IllegalArgumentException: ...
     """
     keys = (merge,) if isinstance(merge, str) else tuple(merge or ())
     sink = _Sink(
@@ -100,6 +97,8 @@ class _Sink:
     properties: Mapping[str, object] | None
     user_metadata: str | None
     app_id: str | None
+    sessions: list[SparkSession] = field(default_factory=list)
+    """The session of the stream, once it is known."""
 
     def check(self) -> None:
         """Refuse what cannot be meant, all of it at once."""
@@ -123,6 +122,7 @@ class _Sink:
     @raises_spark_errors
     def write(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch, unless it is there already."""
+        df = self._in_one_session(df)
         spark = df.sparkSession
         txn = self._query_id(spark), batch_id
         rows = self._latest(df) if self.keys else df
@@ -130,6 +130,19 @@ class _Sink:
             self._merge(spark, rows, txn)
         else:
             write_table(rows, self.path, self._options(spark, txn))
+
+    def _in_one_session(self, df: DataFrame) -> DataFrame:
+        """The frame in the session object of the batch before.
+
+        Spark wraps the session of the stream anew for each batch, and what we keep for a session
+        would have to be made each time.
+        """
+        session = df.sparkSession
+        known = next((one for one in self.sessions if _is_same(one, session)), None)
+        if known is None:
+            self.sessions[:] = [session]
+            return df
+        return df if known is session else DataFrame(df._jdf, known)
 
     def _query_id(self, spark: SparkSession) -> str:
         found = self.app_id or spark.sparkContext.getLocalProperty(_QUERY_ID)
@@ -206,3 +219,8 @@ class _Sink:
                 txn=txn,
             ),
         )
+
+
+def _is_same(one: SparkSession, other: SparkSession) -> bool:
+    """Whether two session objects stand for one session of the JVM."""
+    return one is other or bool(one._jsparkSession == other._jsparkSession)

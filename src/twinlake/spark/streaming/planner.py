@@ -14,7 +14,7 @@ from twinlake.errors import Code, UserError
 from twinlake.spark.streaming.checkpoint import StreamCheckpoint
 from twinlake.spark.streaming.offset import END_INDEX, StreamOffset
 from twinlake.spark.streaming.source import StreamSource
-from twinlake.spark.streaming.source_options import SourceOptions
+from twinlake.spark.streaming.source_options import LATEST, SourceOptions
 from twinlake.table import Table
 
 if TYPE_CHECKING:
@@ -119,8 +119,11 @@ class StreamPlanner:
                 fix="Give the folder of the checkpoint to `readStream` too: "
                 "`.option('checkpointLocation', FOLDER)`, or use `twinlake.spark.follow`.",
             )
+        # Spark may ask for the beginning later, when there are newer versions.
+        first = self.beginning().version if self.options.starting_version == LATEST else 0
         latest = self.source.update()
-        return StreamOffset(table_id=self.source.table_id, version=latest.version + 1)
+        version = max(first, latest.version + 1)
+        return StreamOffset(table_id=self.source.table_id, version=version)
 
     def batch(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> StreamBatch:
         """What a batch reads."""

@@ -63,7 +63,7 @@ class SchemaChange:
                 why="whoever reads the stream may count on these columns as they were",
                 fix="Set `allowSourceColumnDrop`, `allowSourceColumnRename` or "
                 "`allowSourceColumnTypeChange` to `always`, and restart the stream.",
-                delta_class="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
+                delta_class="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
                 fields={"version": version, "problems": problems},
             )
 

@@ -24,6 +24,7 @@ from twinlake.spark.python_workers import task_ids
 from twinlake.spark.spark_types import from_spark
 from twinlake.spark.streaming.checkpoint import StreamCheckpoint
 from twinlake.spark.streaming.planner import open_by_options, store_options
+from twinlake.storage import decode_path
 from twinlake.table import Table
 from twinlake.table.rows import (
     ArrowData,
@@ -70,6 +71,7 @@ def stream_writer(
     return TableStreamWriter(
         options=dict(options),
         task=WriteTask(target=table_target(table, metadata), job=str(uuid4())),
+        before=table.metadata,
         metadata=metadata,
         overwrite=overwrite,
     )
@@ -108,6 +110,7 @@ class _Files(WriterCommitMessage):
     """What one task wrote."""
 
     adds: bytes
+    before: Metadata
     metadata: Metadata
 
     def files(self) -> list[AddFile]:
@@ -121,7 +124,10 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
     options: dict[str, str] = field(repr=False)
     task: WriteTask
+    before: Metadata
+    """The metadata that the table had when the batch was planned."""
     metadata: Metadata
+    """What it will have after the batch."""
     overwrite: bool
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -133,7 +139,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             number, attempt, _ = task_ids()
             rows = new_rows(ArrowData.of(reader), self.metadata)
             adds = self.task.write(rows, task=number, attempt=attempt)
-        return _Files(msgspec.json.encode(adds), self.metadata)
+        return _Files(msgspec.json.encode(adds), self.before, self.metadata)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Add the files of a batch to the table, unless that was done before."""
@@ -147,23 +153,31 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
                 self._delete(table, files)
                 made.keep()
                 return
-            self._check_columns(table, found)
-            self._commit(table, files, txn, made)
+            self._commit(table, files, txn, self._metadata_after(table, found), made)
 
-    def _check_columns(self, table: Table, messages: list[_Files]) -> None:
-        """Files written under other columns than those the commit would leave do not fit."""
-        if any(_columns(message.metadata) != _columns(self.metadata) for message in messages):
+    def _metadata_after(self, table: Table, messages: list[_Files]) -> Metadata:
+        """What the batch was written for, if the table still is what it was then."""
+        if not messages:
+            return self.metadata
+        planned = messages[0]
+        if _columns(table.metadata) != _columns(planned.before):
             raise UserError(
                 Code.SCHEMA_EVOLUTION,
                 f"The columns of table {table.metadata.label} were changed while a batch was "
                 "written.",
+                why="the files of the batch have the columns from before",
                 fix="Restart the stream; the batch is written again.",
-                delta_class="DELTA_METADATA_CHANGED",
                 fields={"version": table.version},
             )
+        return planned.metadata
 
     def _commit(
-        self, table: Table, files: tuple[AddFile, ...], txn: tuple[str, int], made: UncommittedFiles
+        self,
+        table: Table,
+        files: tuple[AddFile, ...],
+        txn: tuple[str, int],
+        metadata: Metadata,
+        made: UncommittedFiles,
     ) -> None:
         written = write_metrics(files)
         metrics = {"numAddedFiles": written.pop("numFiles"), "numRemovedFiles": "0", **written}
@@ -187,7 +201,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             table,
             operation,
             actions,
-            metadata=self.metadata,
+            metadata=metadata,
             reads=reads,
             metrics=metrics,
             options=CommitOptions(policy=table.policy, user_metadata=self._option("userMetadata")),
@@ -201,8 +215,6 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         self._delete(open_by_options(self.options), tuple(files))
 
     def _delete(self, table: Table, files: tuple[AddFile, ...]) -> None:
-        from twinlake.storage import decode_path
-
         table.snapshot.store.delete([decode_path(file.path) for file in files])
 
     def _query_id(self) -> str:

@@ -20,6 +20,7 @@ from twinlake.spark.spark_types import quoted
 from twinlake.spark.takeover.names import find_name
 from twinlake.spark.takeover.reader import TakeoverReader
 from twinlake.spark.takeover.state import TAKEOVER
+from twinlake.spark.takeover.streams import TakeoverStreamReader, TakeoverStreamWriter
 from twinlake.spark.takeover.writer import TakeoverWriter
 from twinlake.spark.takeover.writer_v2 import TakeoverWriterV2
 
@@ -122,6 +123,16 @@ PATCHES: Final[tuple[Patch, ...]] = (
         make=_property(lambda frame: frame.sparkSession, TakeoverWriter),
     ),
     Patch(owner=DataFrame, name="writeTo", make=_write_to),
+    Patch(
+        owner=SparkSession,
+        name="readStream",
+        make=_property(lambda spark: spark, TakeoverStreamReader),
+    ),
+    Patch(
+        owner=DataFrame,
+        name="writeStream",
+        make=_property(lambda frame: frame.sparkSession, TakeoverStreamWriter),
+    ),
     Patch(owner=Catalog, name="tableExists", make=_table_exists),
 )
 """All of them."""

@@ -10,11 +10,10 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from twinlake.errors import Code, UserError
-from twinlake.schema import HIVE_NULL
-from twinlake.schema.predicates.expressions import render_string
+from twinlake.schema import HIVE_NULL, STRING
+from twinlake.schema.predicates import Column, Comparison, IsNull, Literal, Op
 from twinlake.spark.api.catalog import missing_table, table_exists_at
 from twinlake.spark.session import session_conf, settings_of
-from twinlake.spark.spark_types import quoted
 from twinlake.storage import parse_location
 from twinlake.table import shared_store
 
@@ -146,6 +145,7 @@ def partition_inside(spark: SparkSession, path: str) -> tuple[str, str] | None:
 
 
 def _is_in(name: str, value: str) -> str:
+    column = Column((name,), STRING)
     if value == HIVE_NULL:
-        return f"{quoted(name)} IS NULL"
-    return f"{quoted(name)} = {render_string(value)}"
+        return str(IsNull(column))
+    return str(Comparison(Op.EQ, column, Literal(value, STRING)))

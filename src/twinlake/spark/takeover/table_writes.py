@@ -12,13 +12,14 @@ from twinlake.commit import Operation, OperationName
 from twinlake.errors import Code, UserError
 from twinlake.protocol import strip_protocol_keys
 from twinlake.spark.api.catalog import managed_location, table_exists_at
-from twinlake.spark.api.create_as_select import create_as_select
-from twinlake.spark.api.create_table import CreateMode, TableDefinition, already_there
+from twinlake.spark.api.column_definition import columns_from_schema
+from twinlake.spark.api.create_table import CreateMode, TableDefinition
 from twinlake.spark.dml.write import write_table
 from twinlake.spark.session import open_table
-from twinlake.spark.spark_types import spark_type
+from twinlake.spark.spark_types import from_spark, spark_type
 from twinlake.spark.takeover.names import path_in
 from twinlake.spark.takeover.paths import missing_path
+from twinlake.table.rows import first_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,7 @@ def save_as_table(
     elif asked == "overwrite":
         _overwrite(frame, found, request)
     elif asked != "ignore":
-        raise already_there(name)
+        create(frame, name, request, CreateMode.CREATE)
 
 
 def _overwrite(frame: DataFrame, found: NamedTable, request: WriteRequest) -> None:
@@ -96,10 +97,13 @@ def create(
         location=path if path is not None else request.values.text("path"),
         partition_by=request.partition_by or (),
         cluster_by=request.cluster_by,
+        columns=columns_from_schema(spark_type(first_schema(from_spark(frame.schema)))),
         properties={**request.properties, **(properties or {})},
+        rows=frame,
+        note=request.values.text("userMetadata"),
+        noted=noted or {},
     )
-    note = request.values.text("userMetadata")
-    create_as_select(frame.sparkSession, how, asked, frame, note=note, noted=noted)
+    how.run(frame.sparkSession, asked)
 
 
 def write_named(frame: DataFrame, found: NamedTable, request: WriteRequest, mode: str) -> None:

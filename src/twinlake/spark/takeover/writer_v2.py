@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.readwriter import DataFrameWriterV2
 from pyspark.sql.utils import to_str
 
 from twinlake.errors import Code, UserError
 from twinlake.spark.api.create_table import CreateMode
 from twinlake.spark.errors import spark_errors
+from twinlake.spark.read.conditions import empty_frame
+from twinlake.spark.session import open_table
+from twinlake.spark.spark_types import java_class
 from twinlake.spark.takeover.deferred import Deferred
 from twinlake.spark.takeover.names import find_name
 from twinlake.spark.takeover.state import TAKEOVER, is_ours
@@ -120,10 +124,15 @@ class TakeoverWriterV2(DataFrameWriterV2):
     def overwrite(self, condition: Any) -> None:
         """Put the rows in the place of those that match."""
         with spark_errors(), TAKEOVER.inside():
-            text = _sql(self._spark, condition)
-        extra = {} if text.lower() == "true" else {"replaceWhere": text}
-        if not self._writes("overwrite", {"partitionOverwriteMode": "static", **extra}):
-            super().overwrite(condition)
+            found = find_name(self._spark, self._table)
+            if found is not None:
+                metadata = open_table(self._spark, found.location).metadata
+                text = _sql(empty_frame(self._spark, metadata), condition)
+                where = {} if text.lower() == "true" else {"replaceWhere": text}
+                request = self._request({"partitionOverwriteMode": "static", **where})
+                write_named(self._df, found, request, "overwrite")
+                return
+        super().overwrite(condition)
 
     def overwritePartitions(self) -> None:
         """Put the rows in the place of the partitions that they are in."""
@@ -168,11 +177,14 @@ def _name(column: Any) -> str | None:
     return str(parts.head()) if parts.size() == 1 else None
 
 
-def _sql(spark: Any, condition: Any) -> str:
-    """A condition as SQL; a column as Spark spells it."""
-    if not isinstance(condition, Column):
-        return str(condition)
-    return str(spark._jsparkSession.expression(condition._jc).sql())
+def _sql(frame: DataFrame, condition: Column | str) -> str:
+    """A condition on the columns of a frame as Spark spells it."""
+    column = condition if isinstance(condition, Column) else F.col(condition)
+    filtered: Any = frame.where(column)
+    folding = java_class(
+        frame.sparkSession, "org.apache.spark.sql.catalyst.optimizer.ConstantFolding"
+    )
+    return str(folding.apply(filtered._jdf.queryExecution().analyzed()).condition().sql())
 
 
 def _transforms(what: str) -> UserError:
