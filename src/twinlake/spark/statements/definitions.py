@@ -18,13 +18,14 @@ from twinlake.spark.api.catalog import managed_location
 from twinlake.spark.api.column_definition import ColumnDefinition, columns_from_schema
 from twinlake.spark.api.create_table import CreateMode, TableDefinition
 from twinlake.spark.session import session_conf
-from twinlake.spark.spark_types import java_class
+from twinlake.spark.spark_types import from_spark, java_class, spark_type
 from twinlake.spark.statements.alterations import string_map
 from twinlake.spark.statements.names import FORMATS, is_path, shown_name
 from twinlake.spark.statements.plan_tree import items, option, texts
 from twinlake.spark.statements.query import with_tables
 from twinlake.spark.statements.select import query_frame, run_command
 from twinlake.spark.statements.views import SqlView
+from twinlake.table.rows import first_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,7 +87,9 @@ def _selected(statement: Statement, plan: Any, mode: CreateMode) -> DataFrame | 
     if mode is CreateMode.IF_NOT_EXISTS and _is_there(statement, parts):
         return statement.nothing()
     rows = query_frame(statement, plan.query())
-    definition = _definition(statement, plan, parts, columns_from_schema(rows.schema))
+    # As in Delta Spark the columns of a query may be null, whatever Spark knows of its rows.
+    columns = columns_from_schema(spark_type(first_schema(from_spark(rows.schema))))
+    definition = _definition(statement, plan, parts, columns)
     mode.run(statement.spark, definition.changed(rows=rows))
     return statement.nothing()
 
