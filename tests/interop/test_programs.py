@@ -25,11 +25,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _SECONDS = 900.0
 
-#: Programs that cannot run yet: the code of the refusal, and what is missing.
-REFUSED: dict[str, tuple[str, str]] = {}
-
-#: What may differ in the tables of a program, and why.
-DIFFERENT: dict[str, dict[str, str]] = {}
+#: Programs that cannot run yet: the code in the text of the refusal, and what is missing.
+REFUSED: dict[str, tuple[str, str]] = {
+    "streaming_change_feed": ("TWIN-NOT-YET", "a stream of the change data feed"),
+}
 
 
 @dataclass(frozen=True)
@@ -86,25 +85,18 @@ def test_a_program_runs_unchanged(sides: tuple[Side, Side], name: str) -> None:
     assert "result" in theirs, theirs["trace"]
     if name in REFUSED:
         code, why = REFUSED[name]
-        assert ours.get("code") == code, f"{why}: {ours}"
+        assert code in ours.get("text", ""), f"{why}: {ours}"
         return
     assert "result" in ours, ours["trace"]
     assert ours["result"] == theirs["result"]
-    allowed = DIFFERENT.get(name, {})
-    assert _kept(sides[1].states(name), allowed) == _kept(sides[0].states(name), allowed)
+    assert sides[1].states(name) == sides[0].states(name)
 
 
-def _kept(states: dict[str, dict[str, Any]], without: dict[str, str]) -> dict[str, dict[str, Any]]:
-    return {
-        path: {key: value for key, value in state.items() if key not in without}
-        for path, state in states.items()
-    }
-
-
-@pytest.mark.parametrize("name", ["named_rows", "sql_people", "written_to", "built_rows"])
+@pytest.mark.parametrize("name", ["sql_people", "written_to", "built_rows", "feed_target"])
 def test_tables_with_names_are_the_same(sides: tuple[Side, Side], name: str) -> None:
-    states = [table_states(side.warehouse / name) for side in sides]
-    assert states[1] == states[0]
+    theirs, ours = (table_states(side.warehouse / name) for side in sides)
+    assert ours
+    assert ours == theirs
 
 
 def test_there_are_enough_programs() -> None:

@@ -57,6 +57,13 @@ _DELTA: Final[Mapping[str, str]] = {
         "Failed to write a value of |{from} |type into the |{to} |type column |{column} |"
         "due to an overflow."
     ),
+    "CDC_START_VERSION_AFTER_LATEST": (
+        "Start version |{start} |for change data feed exceeds the latest table version| {latest}"
+    ),
+    "CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA": ("failed because of an incompatible data schema."),
+    "CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE": (
+        "failed because of an incompatible schema change."
+    ),
     "CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED": (
         "CLUSTER BY is not supported because the following column(s): |{columns} |"
         "don't support data skipping."
@@ -126,6 +133,7 @@ _DELTA: Final[Mapping[str, str]] = {
     "DUPLICATE_COLUMNS_FOUND": "Found duplicate column(s): |{columns}",
     "DUPLICATE_COLUMNS_ON_INSERT": "Duplicate column names in INSERT clause",
     "EXCEED_CHAR_VARCHAR_LIMIT": "exceeds char/varchar type length limitation.",
+    "FAILED_RECOGNIZE_PREDICATE": ("Cannot recognize the predicate| '{predicate}'"),
     "FAILED_TO_MERGE_FIELDS": "Failed to merge fields",
     "FEATURES_PROTOCOL_METADATA_MISMATCH": (
         "Unable to operate on this table because the following table features are enabled in "
@@ -198,20 +206,29 @@ _DELTA: Final[Mapping[str, str]] = {
         "UPDATE on IDENTITY column |{columns} |is not supported."
     ),
     "ILLEGAL_OPTION": "Invalid value '|{value}|' for option '|{option}|'",
+    "INSERT_COLUMN_ARITY_MISMATCH": ("target table has"),
+    "INVALID_CDC_RANGE": (
+        "CDC range from start |{start} |to end |{end} |was invalid. End cannot be before start."
+    ),
     "INVALID_CHARACTERS_IN_COLUMN_NAMES": (
         "Found invalid character(s) among ' ,;{{}}()\\n\\t=' in the column names of your schema."
     ),
     "INVALID_GENERATED_COLUMN_REFERENCES": (
         "A generated column cannot use a non-existent column or another generated column"
     ),
+    "INVALID_IDEMPOTENT_WRITES_OPTIONS": ("Invalid options for idempotent Dataframe writes:"),
     "INVALID_PARTITION_COLUMN_TYPE": "as a partition column is not supported.",
     "INVALID_PROTOCOL_DOWNGRADE": "Protocol version cannot be downgraded",
     "INVALID_PROTOCOL_VERSION": (
         'Unsupported Delta protocol version|: table "{table}" |requires reader version |'
         "{min_reader_version} |and writer version |{min_writer_version}"
     ),
+    "INVALID_SOURCE_OFFSET_FORMAT": ("The stored source offset format is invalid"),
     "INVALID_TIMESTAMP_FORMAT": (
         "The provided timestamp |{timestamp} |does not match the expected syntax"
+    ),
+    "LOG_FILE_NOT_FOUND": (
+        "Unable to retrieve the delta log files to construct table version |{version}"
     ),
     "MERGE_MISSING_WHEN": "There must be at least one WHEN clause in a MERGE statement.",
     "MERGE_UNRESOLVED_EXPRESSION": "Cannot resolve |{column} |in |{place} |given columns",
@@ -224,14 +241,20 @@ _DELTA: Final[Mapping[str, str]] = {
         "{columns:-} A schema mismatch detected when writing to the Delta table.|"
         "{partitions:-} Partition columns do not match the partition columns of the table."
     ),
+    "MISSING_CHANGE_DATA": (
+        "Error getting change data for range |[{start} , {end}] |as change data was not recorded "
+        "for version"
+    ),
     "MISSING_COMMIT_TIMESTAMP": (
         "requires the presence of commitTimestamp in the CommitInfo action."
     ),
     "MISSING_DELTA_TABLE": "`{table}` |is not a Delta table.",
+    "MISSING_FILES_UNEXPECTED_VERSION": ("Delta stream cannot resume from version |{version}"),
     "MISSING_NOT_NULL_COLUMN_VALUE": (
         "Column |{columns}|, which has a NOT NULL constraint, is missing from the data being "
         "written into the table."
     ),
+    "MULTIPLE_CDC_BOUNDARY": ("arguments provided for CDC read."),
     "MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE": (
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same "
         "target row in the Delta table in possibly conflicting ways."
@@ -266,6 +289,16 @@ _DELTA: Final[Mapping[str, str]] = {
     ),
     "NOT_NULL_CONSTRAINT_VIOLATED": "NOT NULL constraint violated for column: |{expression}.",
     "NO_COMMITS_FOUND": "No commits found at",
+    "NO_START_FOR_CDC_READ": ("No startingVersion or startingTimestamp provided for CDC read."),
+    "ONEOF_IN_TIMETRAVEL": (
+        "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel."
+    ),
+    "OPERATION_NOT_ALLOWED": (
+        "Operation not allowed: |`{operation}` |is not supported for Delta tables"
+    ),
+    "OPTIMIZE_FULL_NOT_SUPPORTED": (
+        "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns."
+    ),
     "PARTITION_COLUMN_NOT_FOUND": "Partition column |{columns} |not found in schema",
     "PATH_EXISTS": (
         "Cannot write to already existent path |{path} |without setting OVERWRITE = 'true'."
@@ -275,22 +308,52 @@ _DELTA: Final[Mapping[str, str]] = {
         "concurrent update."
     ),
     "PROTOCOL_PROPERTY_NOT_INT": "Protocol property |{properties} |needs to be an integer.",
+    "REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA": (
+        "RemoveFile created without extended metadata is ineligible for CDC:"
+    ),
     "REPLACE_WHERE_MISMATCH": (
         "Written data does not conform to partial table overwrite condition or constraint '|"
         "{predicate}|'."
     ),
+    "REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE": (
+        "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be set in "
+        "the DataFrameWriter options."
+    ),
     "ROW_ID_ASSIGNMENT_WITHOUT_STATS": "Cannot assign row IDs without row count statistics.",
     "ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION": "Illegal table state was detected.",
     "SCHEMA_CHANGED": "Detected schema change:",
+    "SCHEMA_CHANGED_WITH_VERSION": ("Detected schema change in version |{version}:"),
     "SCHEMA_NOT_PROVIDED": "Table schema is not provided.",
+    "SHOW_PARTITION_IN_NON_PARTITIONED_TABLE": (
+        "SHOW PARTITIONS is not allowed on a table that is not partitioned:"
+    ),
+    "SOURCE_IGNORE_DELETE": (
+        "Detected deleted data |from streaming source at version |{version}|. This is currently "
+        "not supported. If you'd like to ignore deletes, set the option 'ignoreDeletes' to 'true'."
+    ),
+    "SOURCE_TABLE_IGNORE_CHANGES": (
+        "Detected a data update |in the source table at version |{version}|. This is currently not "
+        "supported. If this is going to happen regularly and you are okay to skip changes, set the "
+        "option 'skipChangeCommits' to 'true'."
+    ),
+    "STARTING_VERSION_AND_TIMESTAMP_BOTH_SET": ("Please either provide"),
     "STATE_RECOVER_ERROR": (
         "of your Delta table could not be recovered while Reconstructing version: |{version}"
+    ),
+    "STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION": (
+        "We've detected one or more non-additive schema change(s)"
+    ),
+    "STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": (
+        "Streaming read is not supported on tables with read-incompatible schema changes"
     ),
     "TABLE_ALREADY_EXISTS": "Table |{url} |already exists.",
     "TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF": (
         "Currently DeltaTable.forPath only supports hadoop configuration keys starting with"
     ),
     "TABLE_NOT_FOUND": "Delta table |{location} |doesn't exist.",
+    "TABLE_ONLY_OPERATION": (
+        "is not a Delta table. |{operation} |is only supported for Delta tables."
+    ),
     "TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION": (
         "The provided timestamp |is before the earliest version available to this table"
     ),
@@ -298,6 +361,7 @@ _DELTA: Final[Mapping[str, str]] = {
     "TIMESTAMP_INVALID": (
         "The provided timestamp |({timestamp}) |cannot be converted to a valid timestamp."
     ),
+    "TIME_TRAVEL_INVALID_BEGIN_VALUE": ("{option} |needs to be a valid begin value."),
     "UNIVERSAL_FORMAT_VIOLATION": "The validation of Universal Format",
     "UNKNOWN_CONFIGURATION": "Unknown configuration was specified: |{properties}",
     "UNSET_NON_EXISTENT_PROPERTY": (
@@ -339,7 +403,11 @@ _DELTA: Final[Mapping[str, str]] = {
     ),
     "UNSUPPORTED_NESTED_FIELD_IN_OPERATION": "Nested field is not supported in the",
     "UNSUPPORTED_RENAME_COLUMN": "Column rename is not supported for your Delta table.",
+    "UNSUPPORTED_SCHEMA_DURING_READ": (
+        "Delta does not support specifying the schema at read time."
+    ),
     "UNSUPPORTED_SUBQUERY": "Subqueries are not supported in the |{place}",
+    "UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS": ("Cannot specify time travel in multiple formats."),
     "UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA": (
         "Unable to operate on this table because an unsupported type change was applied."
     ),
@@ -350,6 +418,7 @@ _DELTA: Final[Mapping[str, str]] = {
         "writes are in progress."
     ),
     "VERSIONS_NOT_CONTIGUOUS": "are not contiguous.",
+    "VERSION_INVALID": ("The provided version |({version}) |is not a valid version."),
     "VERSION_NOT_FOUND": (
         "Cannot time travel Delta table to version |{version}. |"
         "Available versions: [{earliest}, {latest}]."
@@ -365,17 +434,29 @@ _SPARK: Final[Mapping[str, str]] = {
         "The value |{value} |of the type |cannot be cast to |{type} |because it is malformed."
     ),
     "COLUMN_ALREADY_EXISTS": "The column |{columns} |already exists.",
+    "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE": (
+        "The streaming query was reading from an unexpected Delta table"
+    ),
     "DIVIDE_BY_ZERO": "Division by zero.",
+    "EXPECT_TABLE_NOT_VIEW": ("expects a table but |{view} |is a view."),
+    "FIELD_ALREADY_EXISTS": ("because |{columns} |already exists in"),
     "GENERATED_COLUMN_WITH_DEFAULT_VALUE": (
         "A column cannot have both a default value and a generation expression"
     ),
     "IDENTITY_COLUMN_WITH_DEFAULT_VALUE": (
         "A column cannot have both a default value and an identity column specification"
     ),
+    "INCORRECT_NUMBER_OF_ARGUMENTS": ("requires at least"),
+    "INSERT_COLUMN_ARITY_MISMATCH": ("Cannot write to |{table}, |the reason is"),
     "INVALID_DEFAULT_VALUE": (
         "because the destination column or variable |{column} |has a DEFAULT value| {default}"
     ),
+    "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR": (
+        "The time travel timestamp expression |{expression} |is invalid."
+    ),
+    "PARSE_EMPTY_STATEMENT": ("Syntax error, unexpected empty statement."),
     "PARSE_SYNTAX_ERROR": "Syntax error at or near| {excerpt}",
+    "PATH_NOT_FOUND": ("Path does not exist: |{path}"),
     "SCHEMA_ALREADY_EXISTS": "Cannot create schema |{namespace} |because it already exists.",
     "SCHEMA_NOT_EMPTY": "Cannot drop a schema |{namespace} |because it contains objects.",
     "SCHEMA_NOT_FOUND": "The schema |{namespace} |cannot be found.",
@@ -383,10 +464,12 @@ _SPARK: Final[Mapping[str, str]] = {
         "Cannot create table or view |{table} |because it already exists."
     ),
     "TABLE_OR_VIEW_NOT_FOUND": "The table or view |{table} |cannot be found.",
+    "UNBOUND_SQL_PARAMETER": ("Found the unbound parameter: |{name}"),
     "UNRESOLVED_COLUMN": (
         "A column, variable, or function parameter with name |`{column}` |`{path}` |"
         "cannot be resolved."
     ),
+    "UNSUPPORTED_FEATURE": ("The feature is not supported"),
 }
 
 #: The words of every class by its full name.

@@ -16,7 +16,6 @@ from twinlake.spark.delta_options import OptionUse, OptionValues, table_properti
 from twinlake.spark.read.columns import visible_field
 from twinlake.spark.s3a_options import s3a_options
 from twinlake.spark.spark_types import spark_type
-from twinlake.spark.unsupported import unsupported_call
 from twinlake.storage import parse_location
 from twinlake.table import Table
 
@@ -64,7 +63,13 @@ class SourceOptions:
         values = OptionValues.of(options)
         values.warn_of_unknown(OptionUse.READ | OptionUse.STREAM_READ, known=("columns",))
         if values.truth("readChangeFeed") or values.truth("readChangeData"):
-            raise unsupported_call("changes")
+            raise UnsupportedFeature(
+                Code.NOT_YET,
+                "The data source twinlake does not read the change data feed yet.",
+                why="its rows are those of one version, and a stream of changes comes later",
+                fix="Call `twinlake.spark.changes(spark, PATH, from_version=N)`.",
+                fields={"option": "readChangeFeed"},
+            )
         columns = values.text("columns")
         return cls(
             **_table(values),

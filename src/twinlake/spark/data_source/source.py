@@ -13,7 +13,8 @@ from pyspark.sql.datasource import DataSource
 from twinlake.spark.data_source.options import FORMAT, SourceOptions
 from twinlake.spark.data_source.reader import TableReader
 from twinlake.spark.data_source.writer import TableWriter
-from twinlake.spark.unsupported import unsupported_call
+from twinlake.spark.streaming.reader import stream_reader
+from twinlake.spark.streaming.writer import stream_writer
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -54,14 +55,10 @@ class TwinlakeDataSource(DataSource):
         """The writer of one append or overwrite."""
         return TableWriter.of(SourceOptions.for_writing(self.options), schema, overwrite=overwrite)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002
-        """Not supported yet: the table as a stream."""
-        raise unsupported_call("readStream")
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader of the table as a stream."""
+        return stream_reader(self.options, schema)
 
-    def streamWriter(
-        self,
-        schema: StructType,  # noqa: ARG002
-        overwrite: bool,  # noqa: ARG002
-    ) -> DataSourceStreamWriter:
-        """Not supported yet: a stream into the table."""
-        raise unsupported_call("writeStream")
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """The writer of a stream into the table; ``overwrite`` in mode complete."""
+        return stream_writer(self.options, schema, overwrite)

@@ -18,10 +18,10 @@ from twinlake.spark.data_source import FORMAT, register
 from twinlake.spark.delta_options import OptionUse, OptionValues, table_properties
 from twinlake.spark.errors import spark_errors
 from twinlake.spark.spark_types import from_spark, spark_type
+from twinlake.spark.streaming.into import into
 from twinlake.spark.takeover.names import find_name, path_in
 from twinlake.spark.takeover.reader import no_path
 from twinlake.spark.takeover.state import TAKEOVER, is_ours
-from twinlake.spark.unsupported import unsupported_call
 from twinlake.table.rows import first_schema
 
 if TYPE_CHECKING:
@@ -194,11 +194,6 @@ class TakeoverStreamWriter(DataStreamWriter):
             super().partitionBy(*self._partition_by)
 
     def _started(self, location: str) -> StreamingQuery:
-        from twinlake import spark as public
-
-        into = getattr(public, "into", None)
-        if into is None:
-            raise unsupported_call("writeStream")
         values = OptionValues.of(self._options)
         values.warn_of_unknown(OptionUse.STREAM_WRITE)
         if values.has("txnVersion"):

@@ -18,13 +18,14 @@ from twinlake.spark.api.catalog import managed_location
 from twinlake.spark.api.column_definition import ColumnDefinition, columns_from_schema
 from twinlake.spark.api.create_table import CreateMode, TableDefinition
 from twinlake.spark.session import session_conf
-from twinlake.spark.spark_types import java_class
+from twinlake.spark.spark_types import from_spark, java_class, spark_type
 from twinlake.spark.statements.commands.alterations import string_map
 from twinlake.spark.statements.queries.file_conditions import with_tables
 from twinlake.spark.statements.queries.names import FORMATS, is_path, shown_name
 from twinlake.spark.statements.queries.select import query_frame, run_command
 from twinlake.spark.statements.queries.views import SqlView
 from twinlake.spark.statements.syntax.plan_tree import items, option, texts
+from twinlake.table.rows import first_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,7 +87,9 @@ def _selected(statement: SparkStatement, plan: Any, mode: CreateMode) -> DataFra
     if mode is CreateMode.IF_NOT_EXISTS and _is_there(statement, parts):
         return statement.nothing()
     rows = query_frame(statement, plan.query())
-    definition = _definition(statement, plan, parts, columns_from_schema(rows.schema))
+    # As in Delta Spark the columns of a query may be null, whatever Spark knows of its rows.
+    columns = columns_from_schema(spark_type(first_schema(from_spark(rows.schema))))
+    definition = _definition(statement, plan, parts, columns)
     mode.run(statement.spark, definition.changed(rows=rows))
     return statement.nothing()
 
@@ -173,8 +176,11 @@ def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
                 f"A table cannot be partitioned by {transform.describe()}.",
                 why="Delta partitions by columns only",
                 fix="Add a generated column with that expression and partition by it.",
-                delta_class="DELTA_UNSUPPORTED_PARTITION_TRANSFORM",
-                fields={"transform": str(transform.describe())},
+                delta_class="DELTA_OPERATION_NOT_ALLOWED",
+                fields={
+                    "operation": "Partitioning by expressions",
+                    "transform": str(transform.describe()),
+                },
             )
     return tuple(partition_by), tuple(cluster_by)
 
