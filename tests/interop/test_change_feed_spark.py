@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -198,11 +199,11 @@ def test_files_that_come_and_go_are_read_once_for_each_version(
     table.update("id < 3", {"id": "id + 100"})
     table.restoreToVersion(4)
     latest = Table.open(path).version
-    for start in range(latest + 1):
-        assert assert_same_feed(spark, path, from_version=start) in ("rows", "no rows")
+    for start in range(0, latest + 1, scale(4, 1)):
+        assert assert_same_feed(spark, path, from_version=start) == "rows"
     plan: Any = changes(spark, path, from_version=0)._jdf.queryExecution().optimizedPlan()
-    # Change files, added, removed, and those with other vectors, with and without partitions.
-    assert str(plan.toString()).count("Relation [") <= 4
+    # Change files, added, removed, and those with other vectors.
+    assert 3 <= len(re.findall(r"Relation \[[^\]]*\] parquet", str(plan.toString()))) <= 4
     of_partition = changes(spark, path, from_version=0).where("day = 1 AND _commit_version > 3")
     theirs = by_delta(spark, path, from_version=0).where("day = 1 AND _commit_version > 3")
     assert sorted(row_keys({"": of_partition})[""]) == sorted(row_keys({"": theirs})[""])
