@@ -366,7 +366,7 @@ def _every_parameter() -> set[str]:
     functions = [m for _, m in inspect.getmembers(Table, callable)]
     functions += [touched, required_minimum_protocol]
     spark = importlib.import_module("twinlake.spark")
-    functions += [spark.scan, spark.write, spark.reorg]
+    functions += [spark.changes, spark.scan, spark.write, spark.reorg]
     options = importlib.import_module("twinlake.spark.dml.write").WriteOptions
     names = set(typing.get_type_hints(options, include_extras=False, localns={"Mapping": dict}))
     for function in functions:
