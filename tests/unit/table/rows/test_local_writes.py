@@ -360,7 +360,8 @@ def test_keys_match_as_spark_compares_them(
 
 def test_a_merge_of_no_rows_changes_nothing(tmp_path: Path) -> None:
     t = Table.create(tmp_path, "id INT").append({"id": [1]})
-    for data in ([], {}, iter(())):
+    nothing: list[Any] = [[], {}, iter(())]
+    for data in nothing:
         assert t.merge(data, on="id").version == t.version
 
 
