@@ -375,7 +375,10 @@ def test_a_table_of_numbers_is_a_set(spread: int) -> None:
     table, known = NumberTable(), set[int]()
     for at in range(0, len(drawn), 5_000):
         part = drawn[at : at + 5_000]
-        first = [one not in known and not known.add(one) for one in part.tolist()]
+        first = []
+        for one in part.tolist():
+            first.append(one not in known)
+            known.add(one)
         assert table.add(part).tolist() == first
         assert table.count == len(known)
     absent = [one for one in range(0, 1 << 62, 1 << 48) if one not in known]
