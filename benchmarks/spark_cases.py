@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import Plan
 
+_SQL: Final = Contestant(engine="twinlake SQL", worker=OURS)
+_SQL_BAR: Final = 1.05
+_TAKEOVER: Final = Contestant(engine="twinlake takeover", worker=OURS)
+_DATA_SOURCE: Final = Contestant(engine="twinlake data source", worker=OURS)
 _PARQUET: Final = Contestant(engine="Parquet", worker=OURS, spec={"bare": True})
 _CHANGED_FILES: Final = 8
 _PLAN_SECONDS: Final = 3.0
@@ -32,6 +36,8 @@ _SIZE_BAR: Final = 1.5
 # Nine, so that no checkpoint is among them.
 _ONE_ROWS: Final = 9
 _APPEND_RUNS: Final = 3
+_BATCHES: Final = 10
+_BATCH_ROWS: Final = 20_000
 # Reads are short, and the JVM compiles them in more than two.
 _READS: Final = 5
 
@@ -164,6 +170,50 @@ def _one_row(bench: Bench) -> list[CaseResult]:
     ]
 
 
+def _sql(bench: Bench) -> list[CaseResult]:
+    """A query and a MERGE in SQL against the same by ``scan`` and ``DeltaTable``."""
+    sizes = bench.plan.sizes
+    count, files = sizes.spark_rows, sizes.spark_files
+    first, a_file = files // 2, count // files
+    changed = sizes.spark_changed_rows
+    works = {
+        "query": (
+            "scan",
+            {
+                "table": bench.table(SparkTable(rows=count, files=files)),
+                "where": f"id >= {first * a_file} and id < {(first + 1) * a_file}",
+            },
+            "scan(where=)",
+        ),
+        "merge": (
+            "merge",
+            {
+                "table": bench.table(SparkTable(rows=changed, files=_CHANGED_FILES)),
+                "rows": changed,
+            },
+            "DeltaTable.merge",
+        ),
+    }
+    results = []
+    for name, (work, spec, said) in works.items():
+        samples = bench.rounds(work, spec, (BOTH[0], _SQL), thrown_away=_READS)
+        what = f"{name} by sql over {said}"
+        wall, cpu = (
+            of_rounds(
+                f"{what}: {shown}",
+                samples,
+                attrgetter(quantity),
+                bar=_SQL_BAR,
+                one=_SQL.engine,
+                peer=OURS,
+            )
+            for shown, quantity in (("time", "wall"), ("CPU time", "cpu"))
+        )
+        bench.plan.say(f"  {what}: {wall.ratio:.2f}, CPU {cpu.ratio:.2f}")
+        results.append(CaseResult(case="spark-sql", title=what, rows=(wall, cpu), samples=samples))
+    return results
+
+
 def _memory(bench: Bench) -> list[CaseResult]:
     """What both processes hold and held, after all that was run in them so far."""
     found = {name: worker.ask(do="memory") for name, worker in bench.workers.items()}
@@ -250,8 +300,65 @@ def _appends(bench: Bench) -> list[CaseResult]:
     ]
 
 
+def _streams(bench: Bench) -> list[CaseResult]:
+    """Micro-batches out of a table, and into one."""
+    count = _BATCHES * _BATCH_ROWS
+    full = bench.table(SparkTable(rows=count, files=_BATCHES))
+    empty = bench.table(SparkTable(rows=0, files=0))
+    what = f"{_BATCHES} micro-batches of {_BATCH_ROWS:,} rows"
+    return [
+        compare(
+            bench, "spark-streams", f"{what} from a table", "stream from", {"table": full}, bar=1.0
+        ),
+        compare(
+            bench,
+            "spark-streams",
+            f"{what} into a table",
+            "stream into",
+            {"table": empty, "files": full},
+            bar=0.7,
+        ),
+    ]
+
+
 def _milliseconds(metric: str) -> Callable[[Sample], float]:
     return lambda sample: sample.metrics[metric] * 1000
+
+
+def _formats(bench: Bench) -> list[CaseResult]:
+    """The same by other calls: those of code for Delta Spark, and a data source in Python."""
+    count = bench.plan.sizes.spark_rows
+    full = {"table": bench.table(SparkTable(rows=count, files=_CHANGED_FILES))}
+    bars: dict[str, dict[str, float]] = {
+        "append": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 1.5},
+        "full scan": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
+        "filtered": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
+    }
+    specs = {
+        "append": {"rows": count, "table": bench.table(SparkTable(rows=0, files=0))},
+        "full scan": full,
+        "filtered": {**full, "where": f"id >= {count // 2} and id < {count // 2 + count // 1000}"},
+    }
+    results = []
+    for work, spec in specs.items():
+        who = (Contestant(engine=OURS, worker=OURS), _TAKEOVER, _DATA_SOURCE)
+        thrown_away = THROWN_AWAY if work == "append" else _READS
+        samples = bench.rounds(work, spec, who, thrown_away=thrown_away)
+        what = f"{work} of {count:,} rows"
+        rows = tuple(
+            of_rounds(
+                f"{what}, {engine}: CPU time over our own calls",
+                samples,
+                attrgetter("cpu"),
+                bar=bar,
+                one=engine,
+                peer=OURS,
+            )
+            for engine, bar in bars[work].items()
+        )
+        bench.plan.say(f"  {what}: " + ", ".join(f"{row.ratio:.2f}" for row in rows))
+        results.append(CaseResult(case="spark-formats", title=what, rows=rows, samples=samples))
+    return results
 
 
 SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
@@ -262,7 +369,10 @@ SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
     "spark-delete": _delete,
     "spark-merge": _merge,
     "spark-optimize": _optimize,
+    "spark-sql": _sql,
     "spark-one-row": _one_row,
+    "spark-formats": _formats,
+    "spark-streams": _streams,
     # Before the tables that have so many files: their listings are kept in memory.
     "spark-memory": _memory,
     "spark-plan": _plan_scan,

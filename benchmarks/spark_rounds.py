@@ -114,15 +114,16 @@ def of_rounds(
     bar: float | None = None,
     limit: float | None = None,
     peer: str = THEIRS,
+    one: str = OURS,
     unit: str = "s",
 ) -> Row:
-    """A row of the table: ours over the peer, with the ratios of the single rounds."""
-    ours = [quantity(sample) for sample in samples[OURS]]
+    """A row of the table: one side over the peer, with the ratios of the single rounds."""
+    ours = [quantity(sample) for sample in samples[one]]
     theirs = [quantity(sample) for sample in samples[peer]]
     return Row(
         what=what,
         unit=unit,
-        ours=spread(OURS, ours),
+        ours=spread(one, ours),
         peer=spread(peer, theirs),
         bar=bar,
         limit=limit,

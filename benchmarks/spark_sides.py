@@ -9,11 +9,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    BatchFunction = Callable[[DataFrame, int], None]
+
+
+AVAILABLE: Final = "availableNow"
+
 
 class Engine(Protocol):
     """What is compared. An engine that has no such operation raises."""
 
     spark: SparkSession
+
+    def ready(self) -> None:
+        """Before the clock starts."""
 
     def append(self, frame: DataFrame, path: str) -> None:
         """Add rows to a table that is there."""
@@ -36,12 +44,23 @@ class Engine(Protocol):
     def optimize(self, path: str) -> None:
         """Pack small files."""
 
+    def stream_from(self, path: str, checkpoint: str, to: BatchFunction) -> None:
+        """Hand on what is in a table, one file a batch."""
+
+    def stream_into(self, frame: DataFrame, path: str, checkpoint: str) -> None:
+        """Append what a stream has now to a table."""
+
 
 class Twinlake:
     """This library, in a session without any jar."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+
+    def ready(self) -> None:
+        from twinlake.spark import disable
+
+        disable(self.spark)
 
     def _table(self, path: str) -> Any:
         from twinlake.spark import DeltaTable
@@ -77,12 +96,48 @@ class Twinlake:
     def optimize(self, path: str) -> None:
         self._table(path).optimize().executeCompaction()
 
+    def stream_from(self, path: str, checkpoint: str, to: BatchFunction) -> None:
+        from twinlake.spark import follow
+
+        query = follow(
+            self.spark, path, to, checkpoint=checkpoint, trigger=AVAILABLE, maxFilesPerTrigger=1
+        )
+        query.awaitTermination()
+
+    def stream_into(self, frame: DataFrame, path: str, checkpoint: str) -> None:
+        from twinlake.spark import into
+
+        writer = frame.writeStream.option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).foreachBatch(into(path)).start().awaitTermination()
+
+
+class TwinlakeSql(Twinlake):
+    """The same library, asked in SQL."""
+
+    def scan(self, path: str, where: str) -> DataFrame:
+        from twinlake.spark import sql
+
+        return sql(self.spark, f"SELECT * FROM delta.`{path}` WHERE {where}")
+
+    def merge(self, path: str, source: DataFrame) -> None:
+        from twinlake.spark import sql
+
+        source.createOrReplaceTempView("benchmark_source")
+        sql(
+            self.spark,
+            f"MERGE INTO delta.`{path}` t USING benchmark_source s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        )
+
 
 class DeltaSpark:
     """Delta Spark; its Python package does no more than these calls."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+
+    def ready(self) -> None:
+        """Nothing."""
 
     def _table(self, path: str) -> Any:
         session: Any = self.spark._jsparkSession
@@ -114,6 +169,51 @@ class DeltaSpark:
     def optimize(self, path: str) -> None:
         self._table(path).optimize().executeCompaction()
 
+    def stream_from(self, path: str, checkpoint: str, to: BatchFunction) -> None:
+        frame = self.spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(path)
+        writer = frame.writeStream.option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).foreachBatch(to).start().awaitTermination()
+
+    def stream_into(self, frame: DataFrame, path: str, checkpoint: str) -> None:
+        writer = frame.writeStream.option("checkpointLocation", checkpoint).format("delta")
+        writer.trigger(availableNow=True).start(path).awaitTermination()
+
+
+class Takeover(Twinlake):
+    """This library, by the calls of code for Delta Spark."""
+
+    def ready(self) -> None:
+        from twinlake.spark import enable
+
+        enable(self.spark, delta=True)
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        frame.write.format("delta").mode("append").save(path)
+
+    def read(self, path: str) -> DataFrame:
+        return self.spark.read.format("delta").load(path)
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        return self.read(path).where(where)
+
+
+class DataSource(Twinlake):
+    """This library as a data source in Python, which can only be named as a format."""
+
+    def ready(self) -> None:
+        from twinlake.spark import disable, enable
+
+        disable(enable(self.spark))
+
+    def append(self, frame: DataFrame, path: str) -> None:
+        frame.write.format("twinlake").mode("append").save(path)
+
+    def read(self, path: str) -> DataFrame:
+        return self.spark.read.format("twinlake").load(path)
+
+    def filtered(self, path: str, where: str) -> DataFrame:
+        return self.read(path).where(where)
+
 
 class Parquet(DeltaSpark):
     """Files without a table: what Spark itself costs."""
@@ -127,6 +227,9 @@ class Parquet(DeltaSpark):
 
 ENGINES: Final[dict[str, Callable[[SparkSession], Engine]]] = {
     "twinlake": Twinlake,
+    "twinlake SQL": TwinlakeSql,
+    "twinlake takeover": Takeover,
+    "twinlake data source": DataSource,
     "Delta Spark": DeltaSpark,
     "Parquet": Parquet,
 }

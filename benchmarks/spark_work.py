@@ -210,6 +210,32 @@ class Appends(Work):
         }
 
 
+class StreamFrom(Work):
+    """A table of many commits as a stream, one file a batch."""
+
+    def run(self) -> list[int]:
+        found: list[int] = []
+        self.engine.stream_from(
+            self.path, f"{self.path}-checkpoint", lambda frame, _: found.append(frame.count())
+        )
+        return found
+
+    def check(self, result: Any) -> dict[str, Any]:
+        return {"batches": len(result), "rows": sum(result)}
+
+
+class StreamInto(Work):
+    """Files of Parquet as a stream into a table, one file a batch."""
+
+    def run(self) -> None:
+        # The data files of a table; Delta Spark refuses the folder with the log as such a source.
+        files = f"{self.spec['files']}/*.parquet"
+        source = self.spark.read.parquet(files)
+        stream = self.spark.readStream.schema(source.schema).option("maxFilesPerTrigger", 1)
+        frame = stream.parquet(files)
+        self.engine.stream_into(frame, self.path, f"{self.path}-checkpoint")
+
+
 WORKS: Final[dict[str, type[Work]]] = {
     "append": Append,
     "full scan": Read,
@@ -221,4 +247,6 @@ WORKS: Final[dict[str, type[Work]]] = {
     "one row": OneRow,
     "plan": PlanScan,
     "appends": Appends,
+    "stream from": StreamFrom,
+    "stream into": StreamInto,
 }

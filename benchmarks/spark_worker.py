@@ -143,6 +143,7 @@ class Side:
 
         work = WORKS[request["work"]](self._engines[request["engine"]], request["spec"])
         work.prepare(Path(request["folder"]))
+        work.engine.ready()
         profile = _Profile(self._spark) if request["profile"] else None
         before = self._meter.cpu()
         clock = time.perf_counter()

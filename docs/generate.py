@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from twinlake.spark.delta_options import OptionUse
+
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py from the code. Do not edit; run `make docs`. -->"
 
@@ -45,8 +47,39 @@ def error_page() -> str:
                 f"| `{code}` | {', '.join(f'`{one}`' for one in classes[name])} | {meaning} |"
                 for name, code, meaning in _codes(errors)
             ),
+            *_spark_errors(),
         ]
     )
+
+
+def _spark_errors() -> Iterator[str]:
+    """The conditions by which programs on Spark know errors."""
+    from twinlake.spark.error_classes import ERROR_CLASSES, ExceptionKind
+
+    caught = {
+        ExceptionKind.ANALYSIS: "AnalysisException",
+        ExceptionKind.PARSE: "ParseException",
+        ExceptionKind.ARGUMENT: "IllegalArgumentException",
+        ExceptionKind.UNSUPPORTED: "UnsupportedOperationException",
+        ExceptionKind.ARITHMETIC: "ArithmeticException",
+        ExceptionKind.NUMBER: "NumberFormatException",
+        ExceptionKind.CONFLICT: "its class in twinlake.spark.exceptions",
+        ExceptionKind.RUNTIME: "Py4JJavaError, SparkRuntimeException",
+    }
+    yield from [
+        "",
+        "## In PySpark",
+        "",
+        "What leaves `twinlake.spark` is a `PySparkException` as well. Where Delta Spark or Spark",
+        "has a condition for the error, `getCondition()` and `getErrorClass()` return it,",
+        "`getSqlState()` its SQLSTATE, and the text begins as the message of Delta Spark does:",
+        "the condition in brackets, then its words. The three lines of twinlake follow.",
+        "",
+        "| condition | SQLSTATE | caught as |",
+        "|---|---|---|",
+    ]
+    for name, row in sorted(ERROR_CLASSES.items()):
+        yield f"| `{name}` | {row.sql_state or ''} | {caught[row.kind]} |"
 
 
 def _classes_by_code(errors: Any) -> dict[str, list[str]]:
@@ -206,13 +239,14 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 
 def spark_page() -> str:
-    """The session settings that count, and what comes later."""
+    """The session settings and options that count, and what comes later."""
+    from twinlake.spark.delta_options import OPTIONS
     from twinlake.spark.delta_settings import SETTINGS
     from twinlake.spark.unsupported import UNSUPPORTED_CALLS
 
     return "\n".join(
         [
-            "# Spark: session settings, and what comes later",
+            "# Spark: session settings, options, and what comes later",
             "",
             "`twinlake.spark.DeltaTable` has the names, arguments and results of",
             "`delta.tables.DeltaTable`. Beside them it has `reorg()` with `where(condition)`,",
@@ -228,6 +262,15 @@ def spark_page() -> str:
                 for s in SETTINGS
             ),
             "",
+            "These options of Delta's readers and writers work under",
+            "`enable(spark, delta=True)` ([how](../how-to/replace-delta-spark.md)), whatever",
+            "their case. `delta.*` are properties of a new table, `fs.*` settings of the file",
+            "system; an option that is not listed is reported once, as a warning.",
+            "",
+            "| option | for | meaning |",
+            "|---|---|---|",
+            *(f"| `{x.name}` | {_uses(x.use)} | {_cell(x.meaning)} |" for x in OPTIONS),
+            "",
             "These calls are known and not supported yet. They raise `TWIN-NOT-YET`, which",
             "PySpark's `UnsupportedOperationException` catches too.",
             "",
@@ -239,6 +282,10 @@ def spark_page() -> str:
             ),
         ]
     )
+
+
+def _uses(use: OptionUse) -> str:
+    return ", ".join(str(one.name).lower().replace("_", " ") for one in use)
 
 
 def compat_page() -> str:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.documents import PAGES, ROOT, name_of, needs_spark, run_page
+from tests.support.documents import (
+    PAGES,
+    ROOT,
+    WITHOUT_DELTA,
+    name_of,
+    needs_spark,
+    run_page,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +24,10 @@ pytestmark = pytest.mark.spark
 README = ROOT / "README.md"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if needs_spark(page)], ids=name_of)
+SHARED = [page for page in PAGES if needs_spark(page) and page != WITHOUT_DELTA]
+
+
+@pytest.mark.parametrize("page", SHARED, ids=name_of)
 def test_the_code_of_a_page_runs_in_order(
     page: Path, delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

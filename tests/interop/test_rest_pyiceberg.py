@@ -298,6 +298,9 @@ def test_bytes_that_are_no_request_leave_the_server_alive(address: str) -> None:
         post + b"Content-Length: 99999999999\r\n\r\n",
         b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\n\r\n",
         b"GET /v1/%zz/%ff HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+        post + b"Content-Length: 100\r\n\r\n{",
+        post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+        post + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{}",
     ):
         with socket.create_connection(("127.0.0.1", port), 10) as connection:
             connection.settimeout(10)
@@ -308,6 +311,14 @@ def test_bytes_that_are_no_request_leave_the_server_alive(address: str) -> None:
             except OSError:
                 continue
             assert status == [] or status[0].startswith(b"4"), garbage[:60]
+
+
+def test_a_client_whose_body_is_too_large_gets_its_answer(address: str) -> None:
+    connection = http.client.HTTPConnection(address.rpartition("/")[2], timeout=60)
+    connection.request("POST", "/v1/lake/namespaces", b" " * (33 << 20))
+    answer = connection.getresponse()
+    assert (answer.status, b"too large" in answer.read()) == (400, True)
+    connection.close()
 
 
 def test_the_server_answers_what_runs_and_stops(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.support.engines.our_tables import OUR_TABLES
 from tests.support.iceberg.both_sides import V2, V3, as_text, twin
 from tests.support.iceberg.duckdb import connect
 from tests.support.iceberg.readers import by_delta, same, texts
+from tests.support.matrix.writers import session_settings
 from tests.support.not_run import not_run
 from tests.support.scale import is_full_scale
 from twinlake import Table
@@ -56,6 +57,37 @@ def test_tables_of_delta_spark(
 def test_tables_of_ours(name: str, tmp_path: Path, delta_spark: SparkSession) -> None:
     OUR_TABLES[name](tmp_path / "t")
     _same_at_every_version(delta_spark, tmp_path / "t")
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_MICROS", "INT96"])
+def test_legacy_timestamps_of_every_zone(
+    kind: str, tmp_path: Path, delta_spark: SparkSession
+) -> None:
+    moments = [
+        "0001-01-01 00:00:00",
+        "1500-03-01 12:00:00.123456",
+        "1582-10-04 23:59:59",
+        "1582-10-15 00:00:00",
+        "1883-11-18 11:59:59.999999",
+        "1893-04-01 00:00:00",
+        "1899-12-31 23:59:59",
+        "1901-01-01 00:00:00",
+    ]
+    for zone in ("America/Los_Angeles", "Europe/Berlin", "Asia/Kolkata", "Africa/Monrovia", "UTC"):
+        settings = {
+            "spark.sql.session.timeZone": zone,
+            "spark.sql.parquet.outputTimestampType": kind,
+            "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+            "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+        }
+        with session_settings(delta_spark, settings):
+            values = ", ".join(f"('{zone}', TIMESTAMP'{moment}')" for moment in moments)
+            frame = delta_spark.sql(f"SELECT * FROM VALUES {values} AS t(zone, at)")
+            frame.write.format("delta").mode("append").save(str(tmp_path / "t"))
+    theirs = row_keys({"": delta_spark.read.format("delta").load(str(tmp_path / "t"))})[""]
+    ours = arrow_keys(Table.open(tmp_path / "t").to_arrow())
+    assert len(ours) == 5 * len(moments)
+    assert not row_differences(ours, theirs)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A Spark Connect session cannot do what the data plane needs, and is told so in one sentence."""
+"""A Spark Connect session has the data source, and is told in one sentence that it has no more."""
 
 from __future__ import annotations
 
@@ -65,6 +65,10 @@ def test_each_call_says_what_is_wrong_and_what_to_do(report: dict[str, Any]) -> 
 def test_calls_of_the_data_plane_raise_what_pyspark_users_catch(report: dict[str, Any]) -> None:
     plain = {call for call, told in report["told"].items() if not told["pyspark"]}
     assert plain == {"vacuum"}, "Table belongs to the control plane"
+
+
+def test_the_data_source_reads_and_writes(report: dict[str, Any]) -> None:
+    assert report["source"] == {"same": True, "rows": [1, 2]}
 
 
 def test_nothing_is_made(report: dict[str, Any]) -> None:

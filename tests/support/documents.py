@@ -22,13 +22,24 @@ from tests.unit.cli.running import run as run_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["PAGES", "ROOT", "Block", "blocks", "name_of", "needs_spark", "run_page"]
+__all__ = [
+    "PAGES",
+    "ROOT",
+    "WITHOUT_DELTA",
+    "Block",
+    "blocks",
+    "name_of",
+    "needs_spark",
+    "run_page",
+]
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = (
     *sorted(ROOT.glob("*.md")),
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "adr"),
 )
+#: The page about sessions without Delta's jar, which the shared session has.
+WITHOUT_DELTA: Final = ROOT / "docs/how-to/replace-delta-spark.md"
 _PARTS: Final = re.compile(
     r"^<!-- setup\n(?P<setup>.*?)^-->$"
     r"|^(?:<!-- not run: (?P<why>[^\n]+) -->\n\s*)?"

@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from click.shell_completion import CompletionItem
@@ -103,6 +103,19 @@ class Command(click.Command):
         return 1
 
 
+#: By the library that is missing, the extra that has it.
+_EXTRAS: Final = {
+    "duckdb": "duckdb",
+    "granian": "server",
+    "pandas": "pandas",
+    "polars": "polars",
+    "py4j": "spark",
+    "pyiceberg": "catalogs",
+    "pyspark": "spark",
+    "starlette": "server",
+}
+
+
 def _bug(error: Exception) -> TwinlakeError:
     name = type(error).__name__
     if isinstance(error, FileNotFoundError) and _has_no_working_directory():
@@ -112,6 +125,16 @@ def _bug(error: Exception) -> TwinlakeError:
             "This command needs a working directory.",
             why="the working directory of this process was deleted",
             fix="Change to a folder that exists, and run the command again.",
+        )
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    extra = _EXTRAS.get((missing or "").partition(".")[0])
+    if extra is not None:
+        return UserError(
+            Code.SPARK_REQUIRED if extra == "spark" else Code.INVALID_ARGUMENT,
+            f"This command needs {missing}, which is not installed.",
+            why="twinlake does not install it by itself",
+            fix=f"Run `pip install 'twinlake[{extra}]'`.",
+            fields={"package": missing},
         )
     return TwinlakeError(
         Code.INTERNAL,

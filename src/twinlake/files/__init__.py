@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         loses_char,
     )
     from twinlake.files.unreadable import NeedsSpark
+    from twinlake.files.view_types import plain_batch, plain_type
 
 __all__ = [
     "ROW_COMMIT_VERSION",
@@ -59,6 +60,8 @@ __all__ = [
     "loses_char",
     "map_ahead",
     "must_materialise",
+    "plain_batch",
+    "plain_type",
     "positions_array",
     "read_ahead",
     "row_id_fields",
@@ -97,5 +100,6 @@ if not TYPE_CHECKING:  # all of them need pyarrow
             ),
             "twinlake.files.read_ahead": ("map_ahead", "read_ahead", "stream_ahead"),
             "twinlake.files.unreadable": ("NeedsSpark",),
+            "twinlake.files.view_types": ("plain_batch", "plain_type"),
         },
     )

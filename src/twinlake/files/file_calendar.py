@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinlake.files.julian_calendar import rebased
+from twinlake.files.julian_calendar import moved_by, rebased
+from twinlake.files.legacy_time_zones import legacy_zone
 from twinlake.files.unreadable import NeedsSpark
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ _DATETIME: Final = (b"org.apache.spark.legacyDateTime", b"3.0.0")
 _INT96: Final = (b"org.apache.spark.legacyINT96", b"3.1.0")
 _UTC: Final = frozenset((b"UTC", b"Z", b"GMT", b"Etc/UTC", b"+00:00", b"UTC+00:00", b"GMT+00:00"))
 
-#: Some days after 1900-01-01 in UTC: from then on Java's old and new zones have the same offsets.
-_ZONES_AGREE: Final = -2_208_988_800_000_000 + 3 * 86_400_000_000
+#: 1900-01-01 in UTC: from then on Java's old and new zones have the same offsets.
+_ZONES_AGREE: Final = -2_208_988_800_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +61,14 @@ class FileCalendar:
         first = pc.min(micros.view(pa.int64())).as_py()
         if first is None or first >= _ZONES_AGREE:
             return micros
-        zone = self.zone.decode(errors="replace")
-        # Spark asks Java's old zones, whose offsets before 1900 no other library has.
-        raise NeedsSpark(
-            f"its timestamps before 1900 are of the legacy calendar in the time zone {zone}, and "
-            "only Java knows by which offset from UTC they were written"
-        )
+        name = self.zone.decode(errors="replace")
+        zone = legacy_zone(name)
+        if zone is None:
+            raise NeedsSpark(
+                f"its timestamps before 1900 are of the legacy calendar in the time zone {name}, "
+                "and only Java knows by which offset from UTC they were written"
+            )
+        return moved_by(zone.rebased, micros)
 
 
 def _is_legacy(said: Mapping[bytes, bytes], key: bytes, first: bytes) -> bool:

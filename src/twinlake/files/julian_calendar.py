@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-__all__ = ["rebase_days", "rebase_micros", "rebased"]
+__all__ = ["moved_by", "rebase_days", "rebase_micros", "rebased"]
 
 #: 1582-10-15, the first day of the Gregorian calendar, as days since 1970-01-01.
 _GREGORIAN_START: Final = -141_427
@@ -69,11 +71,15 @@ def _gregorian_days(year: Any, month: Any, day: Any) -> Any:
 
 def rebased(array: pa.Array) -> pa.Array:
     """A date or timestamp array of Arrow with its values moved."""
-    is_date = pa.types.is_date32(array.type)
-    plain = array.cast(pa.int32() if is_date else pa.int64())
+    return moved_by(rebase_days if pa.types.is_date32(array.type) else rebase_micros, array)
+
+
+def moved_by(move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], array: pa.Array) -> pa.Array:
+    """A date or timestamp array whose numbers a function changes."""
+    plain = array.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64())
     # Nulls keep their place; what stands below them does not matter.
     values = plain.fill_null(0).to_numpy(zero_copy_only=False)
-    moved = (rebase_days if is_date else rebase_micros)(values)
+    moved = move(values)
     if moved is values:
         return array
     mask = plain.is_null().to_numpy(zero_copy_only=False) if plain.null_count else None

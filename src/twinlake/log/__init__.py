@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
+from twinlake.log.commit_actions import CommitActions, read_commits
 from twinlake.log.deletion_vectors import (
     decode_payload,
     dv_key,
@@ -27,6 +28,7 @@ from twinlake.log.snapshot_loader import (
     first_snapshot,
     has_table,
     load_snapshot,
+    snapshot_of_files,
     update_snapshot,
 )
 from twinlake.log.timestamps import CommitTimes, contiguous_commits
@@ -48,11 +50,13 @@ if TYPE_CHECKING:
     from twinlake.log.commit_record import COMMIT_HEADER, CommitHistory, CommitRecord, commit_rows
     from twinlake.log.compaction import write_compaction
     from twinlake.log.footer.nodes import FooterNodes, read_nodes
+    from twinlake.log.footer.page_sizes import page_sizes
     from twinlake.log.footer.stats import Footer, read_footer, stats_json
     from twinlake.log.footer.thrift import footer_bytes
     from twinlake.log.stats.batch import BatchStats
     from twinlake.log.stats.columns import StatsColumn, StatsColumns
     from twinlake.log.timestamps import parse_timestamp, render_timestamp
+    from twinlake.log.typed_files import view_adds
 
 __all__ = [
     "CACHE",
@@ -64,6 +68,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointKind",
     "CleanupPlan",
+    "CommitActions",
     "CommitHistory",
     "CommitRecord",
     "CommitTimes",
@@ -99,12 +104,14 @@ __all__ = [
     "is_v2_checkpoint",
     "list_log",
     "load_snapshot",
+    "page_sizes",
     "parse_log_file",
     "parse_timestamp",
     "plan_cleanup",
     "read_checksum",
     "read_commit",
     "read_commit_info",
+    "read_commits",
     "read_dv",
     "read_footer",
     "read_last_checkpoint",
@@ -112,10 +119,12 @@ __all__ = [
     "readable_commits",
     "removes_from",
     "render_timestamp",
+    "snapshot_of_files",
     "stats_json",
     "update_snapshot",
     "verify_checksum",
     "version_at",
+    "view_adds",
     "write_checkpoint",
     "write_checksum",
     "write_compaction",
@@ -167,6 +176,7 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "FooterNodes",
                 "read_nodes",
             ),
+            "twinlake.log.footer.page_sizes": ("page_sizes",),
             "twinlake.log.footer.stats": (
                 "Footer",
                 "read_footer",
@@ -181,5 +191,6 @@ if not TYPE_CHECKING:  # what needs pyarrow
                 "parse_timestamp",
                 "render_timestamp",
             ),
+            "twinlake.log.typed_files": ("view_adds",),
         },
     )

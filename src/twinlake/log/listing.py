@@ -184,7 +184,11 @@ def _assemble(
             why=f"the latest version is {available}",
             fix=f"Ask for a version from 0 to {available}.",
             delta_class="DELTA_VERSION_NOT_FOUND",
-            fields={"version": version, "latest": available},
+            fields={
+                "version": version,
+                "earliest": _earliest(list_log(store)),
+                "latest": available,
+            },
         )
     target = available if version is None else version
     tail = tuple(c for c in commits if base < c.version <= target)
@@ -201,6 +205,13 @@ def _assemble(
         checksums=frozenset(f.version for f in files if f.kind is LogFileKind.CHECKSUM),
         modified_ms=next((c.modified_ms for c in reversed(commits) if c.version == target), None),
     )
+
+
+def _earliest(files: list[LogFile]) -> int | None:
+    """The first version of a whole log that can be read."""
+    if any(f.kind is LogFileKind.COMMIT and f.version == 0 for f in files):
+        return 0
+    return next((c.version for c in complete_checkpoints(files)), None)
 
 
 def _check_contiguous(
@@ -221,7 +232,7 @@ def _check_contiguous(
             why=f"the log was cleaned up: the commits before {earliest} are gone",
             fix="Ask for a newer version.",
             delta_class="DELTA_VERSION_NOT_FOUND",
-            fields={"version": target, "earliest": earliest},
+            fields={"version": target, "earliest": earliest, "latest": files[-1].version},
         )
     if missing[0] == 0:
         _refuse_unfinished_import(store)

@@ -18,13 +18,20 @@ from twinlake.log.snapshot import Snapshot, check_complete
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from twinlake.actions import Action, DomainMetadata, SetTransaction
+    from twinlake.actions import Action, AddFile, DomainMetadata, SetTransaction
     from twinlake.log.checkpoint.reader import CheckpointState
     from twinlake.log.commit_decoder import CommitColumns
     from twinlake.log.reconcile import FileState, Reconciled
     from twinlake.storage import Store
 
-__all__ = ["SnapshotCache", "first_snapshot", "has_table", "load_snapshot", "update_snapshot"]
+__all__ = [
+    "SnapshotCache",
+    "first_snapshot",
+    "has_table",
+    "load_snapshot",
+    "snapshot_of_files",
+    "update_snapshot",
+]
 
 _LOGGER: Final = logging.getLogger("twinlake.log")
 _TABLE_KINDS: Final = frozenset(
@@ -216,16 +223,25 @@ def update_snapshot(snapshot: Snapshot) -> Snapshot:
 
 def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
     """The snapshot of version 0 from its own commit; nothing is read."""
-    from twinlake.log.reconcile import FileState, Reconciled
-
     protocol, metadata = check_complete(
         0,
         next((action for action in actions if isinstance(action, Protocol)), None),
         next((action for action in actions if isinstance(action, Metadata)), None),
     )
-    nothing = Snapshot(
+    return _empty(store, -1, protocol, metadata).advance(0, actions)
+
+
+def snapshot_of_files(base: Snapshot, metadata: Metadata, adds: Sequence[AddFile]) -> Snapshot:
+    """A snapshot of the same table that has just these files; nothing is read."""
+    return _empty(base.store, base.version - 1, base.protocol, metadata).advance(base.version, adds)
+
+
+def _empty(store: Store, version: int, protocol: Protocol, metadata: Metadata) -> Snapshot:
+    from twinlake.log.reconcile import FileState, Reconciled
+
+    return Snapshot(
         store=store,
-        version=-1,
+        version=version,
         protocol=protocol,
         metadata=metadata,
         set_transactions={},
@@ -234,7 +250,6 @@ def first_snapshot(store: Store, actions: Sequence[Action]) -> Snapshot:
         counters=Counters(0, 0, 0, 0),
         live=LiveFiles(CanonicalPaths.of(store.url)),
     )
-    return nothing.advance(0, actions)
 
 
 def has_table(store: Store) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twinlake.log.snapshot import Snapshot
     from twinlake.storage import Store
 
-__all__ = ["CommitTimes", "parse_timestamp", "read_info", "render_timestamp"]
+__all__ = ["CommitTimes", "parse_timestamp", "read_info", "render_timestamp", "rising_times"]
 
 # commitInfo comes first wherever Delta or twinlake wrote it, and is rarely longer than this.
 _HEAD_BYTES: Final = 1 << 16
@@ -119,13 +119,7 @@ class CommitTimes:
 
     @cached_property
     def _modified(self) -> list[int]:
-        adjusted: list[int] = []
-        for commit in self._commits:
-            if adjusted and commit.modified_ms <= adjusted[-1]:
-                adjusted.append(adjusted[-1] + 1)
-            else:
-                adjusted.append(commit.modified_ms)
-        return adjusted
+        return rising_times(self._commits)
 
     def info(self, version: int) -> CommitInfo | None:
         """The commitInfo of a version, read once."""
@@ -165,6 +159,17 @@ class CommitTimes:
         modified = self._modified[: len(versions)]
         found = bisect_right(modified, timestamp_ms)
         return versions[found - 1] if found else None
+
+
+def rising_times(commits: Sequence[LogFile]) -> list[int]:
+    """The modification times of successive commits, each later than the one before."""
+    adjusted: list[int] = []
+    for commit in commits:
+        if adjusted and commit.modified_ms <= adjusted[-1]:
+            adjusted.append(adjusted[-1] + 1)
+        else:
+            adjusted.append(commit.modified_ms)
+    return adjusted
 
 
 def _enabled_from(snapshot: Snapshot) -> int | None:

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from twinlake.log.columns import ADD_SCHEMA
-from twinlake.log.file_view import stats_shape
+from twinlake.log.columns import ADD_SCHEMA, add_batch
+from twinlake.log.file_view import stats_shape, view_files
 from twinlake.log.reconcile import Reconciled
 from twinlake.log.stats.parsed import conform_stats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from twinlake.actions import AddFile
     from twinlake.protocol import Metadata
 
-__all__ = ["TypedFiles"]
+__all__ = ["TypedFiles", "view_adds"]
 
 # Enough rows to keep Arrow's threads busy, few enough that a chunk of text is soon gone again.
 _CHUNK_ROWS: Final = 1 << 14
@@ -78,3 +79,9 @@ def _chunks(table: pa.Table, live: pa.BooleanArray | None) -> Iterator[pa.Record
         rows += len(kept)
     if waiting:
         yield pa.concat_batches(waiting)
+
+
+def view_adds(adds: Sequence[AddFile], metadata: Metadata) -> pa.Table:
+    """Any files, also such as are in no snapshot, in the layout of ``Snapshot.files``."""
+    typed = TypedFiles(metadata)
+    return view_files(pa.Table.from_batches([typed.batch(add_batch(adds))]), metadata)

@@ -134,7 +134,6 @@ class Metadata:
                 f"Table {self.label} has an unknown column mapping mode {text!r}.",
                 why="delta.columnMapping.mode must be none, name or id.",
                 fix=f"Run {how_to_restore()} with an earlier version.",
-                delta_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE",
                 fields={"table": self.label, "mode": text},
             ) from error
 

@@ -18,6 +18,7 @@ from starlette.routing import Router
 
 from twinlake.errors import Code, TwinlakeError
 from twinlake.iceberg.requests import malformed
+from twinlake.rest.access_log import log_access
 from twinlake.rest.context import ServerContext
 from twinlake.rest.error_response import error_response
 from twinlake.rest.origin import check_origin
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["create_application"]
 
-_ACCESS: Final = logging.getLogger("twinlake.access")
 _ERRORS: Final = logging.getLogger("twinlake.server")
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _BODILESS: Final = frozenset({204, 304})
+_DISCARDED: Final = 8
+"""How many times the limit of a body is read and thrown away before the connection is closed."""
 
 
 def create_application(settings: ServerSettings) -> ASGIApp:
@@ -77,25 +79,15 @@ class _Server:
             )
             answer = await self._answer(route, request, scope, receive)
         except ClientDisconnect:
-            return
+            # Also what the web server makes of a body that is framed wrong, by a client that waits.
+            answer = error_response(malformed("its body ended before it was complete"))
         except TwinlakeError as error:
             answer = error_response(error, is_commit=route is not None and route.is_commit)
         size = await _send(answer, method, headers.get("accept-encoding", ""), send)
         seconds = time.perf_counter() - begin
         operation = "unknown" if route is None else route.operation
         self.context.counters.count_request(operation, answer.status, seconds)
-        if _ACCESS.isEnabledFor(logging.INFO):
-            # Neither query nor headers: they are where secrets would be.
-            client = scope.get("client")
-            _ACCESS.info(
-                '%s "%s %s" %d %d %.1fms',
-                client[0] if client else "-",
-                method,
-                path if path.isascii() else ascii(path),
-                answer.status,
-                size,
-                seconds * 1000,
-            )
+        log_access(scope, method, path, answer.status, size, seconds)
 
     @contextlib.asynccontextmanager
     async def _closing(self, _: object) -> AsyncIterator[None]:
@@ -147,7 +139,7 @@ class _Server:
     async def _body(self, request: ApiRequest, stream: Request) -> bytes:
         limits = self.context.settings.limits
         length = request.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > limits.body_bytes:
+        if length.isdigit() and int(length) > _DISCARDED * limits.body_bytes:
             raise too_large(limits.body_bytes)
         try:
             async with asyncio.timeout(limits.body_seconds):
@@ -157,13 +149,20 @@ class _Server:
 
 
 async def _read(stream: Request, limit: int) -> bytes:
+    """The body; one beyond the limit is refused, but only once the client has sent it.
+
+    Whoever still sends when the connection ends sees no answer, and takes a commit for unknown.
+    """
     pieces: list[bytes] = []
     size = 0
     async for piece in stream.stream():
         size += len(piece)
-        if size > limit:
-            raise too_large(limit)
-        pieces.append(piece)
+        if size > _DISCARDED * limit:
+            break
+        if size <= limit:
+            pieces.append(piece)
+    if size > limit:
+        raise too_large(limit)
     return b"".join(pieces)
 
 

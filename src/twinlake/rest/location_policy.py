@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from twinlake.errors import Code, UserError
-from twinlake.log import has_table
+from twinlake.log import LOG_FOLDER, has_table
 from twinlake.storage import Location, parse_location, split_scheme
 from twinlake.table import shared_store
 
@@ -27,7 +27,9 @@ __all__ = ["LocationPolicy", "home_location", "home_locations", "table_store"]
 
 #: Folders that tables keep for themselves.
 _TABLE_FOLDERS: Final = frozenset({"_delta_log", "_iceberg", "_change_data"})
-_LONGEST: Final = 1000
+#: In bytes. Keys of object stores end at 1024, and the files of the table come below.
+_LONGEST: Final = 800
+_LONGEST_SEGMENT: Final = 255
 _MOST_DECODINGS: Final = 8
 
 
@@ -48,10 +50,20 @@ class LocationPolicy:
         below = found.relative(place) or ""
         if _TABLE_FOLDERS & set(below.split("/")):
             raise _refused(text, "tables keep their own files there")
+        if place.scheme == "file" and _is_cut_off(Path(f"/{place.path}")):
+            raise _refused(text, "it is a file or lies below one, not in a folder")
         return place.url
 
+    def refuse_overlap(self, url: str) -> None:
+        """Refuse a new table below or around another, whether or not the catalog knows that one."""
+        self.refuse_inside_table(url)
+        for found in table_store(url).list_from(""):
+            inner, mark, _ = found.key.partition(f"/{LOG_FOLDER}/")
+            if mark:
+                raise _refused(url, f"the table {url}/{inner} lies in it")
+
     def refuse_inside_table(self, url: str) -> None:
-        """Refuse a location below a Delta table, whether or not the catalog knows that one."""
+        """Refuse a location below a Delta table."""
         place = parse_location(url)
         home = next(h for h in (self.warehouse, *self.allowed) if h.relative(place) is not None)
         parts = (home.relative(place) or "").split("/")
@@ -91,7 +103,7 @@ def _folder(name: str) -> str:
 
 def _literal(text: str) -> Location:
     """The place that a literal location names."""
-    if not text or len(text) > _LONGEST or not text.isprintable() or "\\" in text:
+    if not text or not text.isprintable() or "\\" in text or len(text.encode()) > _LONGEST:
         raise _refused(text, "it is empty, too long, or has characters that no location has")
     scheme = split_scheme(text)
     if scheme is None:
@@ -115,6 +127,8 @@ def _literal(text: str) -> Location:
 
 def _check_segment(text: str, segment: str) -> None:
     """Refuse a segment that is special as it stands, or once it is decoded, however often."""
+    if len(segment.encode()) > _LONGEST_SEGMENT:
+        raise _refused(text, f"a name in it has more than {_LONGEST_SEGMENT} bytes")
     for _ in range(_MOST_DECODINGS):
         if segment in ("", ".", "..") or any(c in segment for c in "/\\\x00"):
             raise _refused(text, "it has an empty, '.' or '..' segment")
@@ -128,8 +142,21 @@ def _check_segment(text: str, segment: str) -> None:
 def _resolved(place: Location) -> Location:
     if place.scheme != "file":
         return place
-    real = Path(f"/{place.path}").resolve()
+    try:
+        real = Path(f"/{place.path}").resolve()
+    except (OSError, RuntimeError) as error:
+        # Python 3.12 and older raise the latter for links that lead round in a circle.
+        raise _refused(place.url, "a symbolic link in it leads nowhere") from error
     return Location(scheme="file", path=str(real).strip("/"))
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether no folder can be made at a path, because something else is there."""
+    try:
+        above = next(one for one in (path, *path.parents) if one.exists())
+    except OSError:
+        return True
+    return not above.is_dir()
 
 
 def _refused(text: str, why: str) -> UserError:

@@ -1,14 +1,14 @@
 """The tables of a server: rows of the catalog joined with logs, which say all but the name.
 
 A table that is made has a row first, without a uuid, so that nobody takes its name or its place
-meanwhile. The row of a creation that was cut short is completed if the log is there, and else gives
-way to the next one after a minute.
+meanwhile. Who is to make a table that another has begun to make joins it at the same place: the log
+takes one of them, and where the other server was killed nobody waits for it.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -61,7 +61,7 @@ class ServedTables:
     def load(self, warehouse: str, identity: TableIdentity, snapshots: str) -> TableAnswer:
         """The newest version of a table."""
         row = self._row(warehouse, identity)
-        found = self.answers.newest(row, snapshots)
+        found = self.answers.newest(row.root, row.uuid, snapshots)
         if found is not None:
             return found
         with self._missing_is_dropped(warehouse, row):
@@ -79,10 +79,10 @@ class ServedTables:
         if connection is None:
             return None
         try:
-            row = Tables(connection, warehouse).find(identity)
+            place = Tables(connection, warehouse).find_place(identity)
         except connection.dialect.failures:
             return None
-        return None if row is None else self.answers.newest(row, snapshots, on_disk=True)
+        return None if place is None else self.answers.newest(*place, snapshots, on_disk=True)
 
     def exists(self, warehouse: str, identity: TableIdentity) -> bool:
         """Whether a name has a table."""
@@ -97,14 +97,20 @@ class ServedTables:
         if key is not None and (before := self._find(warehouse, identity)) is not None:
             return self._made_before(before, body, key)
         root = self._new_root(warehouse, identity, request.location)
-        store = table_store(root)
         if request.stage_create:
             with self.database.reading() as connection:
                 Tables(connection, warehouse).require_free(self.new_row(identity, root))
-            return table_document(self.commits.stage(store, body), None)
-        with self._reserved(warehouse, identity, root) as row:
-            state = self.commits.create(store, body, key)
-        return self._made(row, state)
+            return table_document(self.commits.stage(table_store(root), body), None)
+        is_chosen = request.location is not None
+        with self._reserved(warehouse, identity, root, is_chosen=is_chosen) as row:
+            try:
+                state = self.commits.create(table_store(row.root), body, key)
+            except ConflictError as error:
+                if row.root == root:
+                    raise
+                # Who had begun it has ended it after all.
+                raise already_there(identity) from error
+        return self._finished(warehouse, row, state)
 
     def commit(
         self, warehouse: str, identity: TableIdentity, body: bytes, key: str | None
@@ -119,9 +125,10 @@ class ServedTables:
                     before, self.commits.create_staged(table_store(before.root), body, key)
                 )
             root = self._new_root(warehouse, identity, _staged_location(body))
-            with self._reserved(warehouse, identity, root) as row:
+            # The rows that come with it are below its location.
+            with self._reserved(warehouse, identity, root, is_chosen=True) as row:
                 state = self.commits.create_staged(table_store(root), body, key)
-            return self._made(row, state)
+            return self._finished(warehouse, row, state)
         row = self._row(warehouse, identity)
         with self._missing_is_dropped(warehouse, row):
             state = self.commits.commit(table_store(row.root), body, key)
@@ -212,7 +219,7 @@ class ServedTables:
         if location is None:
             return policy.new_root(identity, self.runtime.ids.uuid().hex)
         root = policy.resolve(location)
-        policy.refuse_inside_table(root)
+        policy.refuse_overlap(root)
         return root
 
     def new_row(self, identity: TableIdentity, root: str, uuid: str | None = None) -> TableRow:
@@ -226,32 +233,48 @@ class ServedTables:
         )
 
     @contextlib.contextmanager
-    def _reserved(self, warehouse: str, identity: TableIdentity, root: str) -> Iterator[TableRow]:
-        """A row while the table is made; it goes if the table surely was not."""
+    def _reserved(
+        self, warehouse: str, identity: TableIdentity, root: str, *, is_chosen: bool
+    ) -> Iterator[TableRow]:
+        """A row while the table is made; it goes if the table surely was not.
+
+        The row of a creation that has not ended is taken over, unless the table is to be elsewhere.
+        """
         row = self.new_row(identity, root)
         with self.database.changing() as connection:
             tables = Tables(connection, warehouse)
-            before = tables.find(identity)
-            if before is not None and self._is_abandoned(before):
-                tables.remove(before.id)
-            tables.add(row)
+            begun = tables.find(identity)
+            if begun is not None and self._is_unfinished(begun):
+                if begun.root == root or not is_chosen:
+                    row = begun
+                elif self.runtime.clock.now_ms() - begun.created_ms > _ABANDONED_MS:
+                    tables.remove(begun.id)
+            if row is not begun:
+                tables.add(row)
         try:
             yield row
         except (CommitUnknown, StorageError):
             raise
         except TwinlakeError:
-            with self.database.changing() as connection:
-                Tables(connection, warehouse).remove(row.id)
+            if row is not begun:
+                with self.database.changing() as connection:
+                    Tables(connection, warehouse).remove_unfinished(row.id)
             raise
 
-    def _is_abandoned(self, row: TableRow) -> bool:
-        if row.uuid is not None or has_table(table_store(row.root)):
-            return False
-        return self.runtime.clock.now_ms() - row.created_ms > _ABANDONED_MS
+    def _is_unfinished(self, row: TableRow) -> bool:
+        return row.uuid is None and not has_table(table_store(row.root))
+
+    def _finished(self, warehouse: str, row: TableRow, state: TwinState) -> TableAnswer:
+        """The answer for a table that was just made, whose row is completed."""
+        if not self._note_uuid(row, state.uuid):
+            # Who had begun it was refused, or gave up the row to one that looked abandoned.
+            with self.database.changing() as connection:
+                Tables(connection, warehouse).add(replace(row, uuid=state.uuid))
+        return self.answers.keep(state, "all")
 
     def _made(self, row: TableRow, state: TwinState) -> TableAnswer:
         if not self._note_uuid(row, state.uuid):
-            # Making it took so long that the row looked abandoned, and somebody has the name now.
+            # It was dropped meanwhile, and somebody may have the name by now.
             raise already_there(row.identity)
         return self.answers.keep(state, "all")
 

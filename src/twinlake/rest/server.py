@@ -14,9 +14,10 @@ import signal
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UserError
+from twinlake.rest.access_log import log_to_standard_error
 from twinlake.rest.catalog import check_database, open_database
 from twinlake.rest.location_policy import home_location
 from twinlake.rest.settings import check_host
@@ -129,7 +130,7 @@ def _load(settings: ServerSettings, parent: int) -> ASGIApp:
     """The application of one worker process."""
     from twinlake.rest.application import create_application
 
-    _log_to_standard_error()
+    log_to_standard_error()
     _end_with_parent(parent, settings.limits.shutdown_seconds)
     return create_application(settings)
 
@@ -146,13 +147,3 @@ def _end_with_parent(parent: int, seconds: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
-
-
-def _log_to_standard_error() -> None:
-    handler: logging.Handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-    for name in ("twinlake.access", "twinlake.server"):
-        logger: Any = logging.getLogger(name)
-        logger.setLevel(logging.INFO)
-        logger.handlers = [handler]
-        logger.propagate = False

@@ -19,7 +19,6 @@ from twinlake.rest.response import ApiResponse
 from twinlake.storage import LocalStore
 
 if TYPE_CHECKING:
-    from twinlake.rest.catalog import TableRow
     from twinlake.storage import ObjectMeta, Store
     from twinlake.table.iceberg_commits import TwinState
 
@@ -88,10 +87,12 @@ class TableAnswers:
         self._kept: OrderedDict[tuple[str, str], TableAnswer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def newest(self, row: TableRow, snapshots: str, *, on_disk: bool = False) -> TableAnswer | None:
+    def newest(
+        self, root: str, uuid: str | None, snapshots: str, *, on_disk: bool = False
+    ) -> TableAnswer | None:
         """What is kept of a table, if its log has nothing newer; at wish only of one on disk."""
-        found = self._kept.get((row.root, snapshots))
-        if found is None or found.uuid != row.uuid:
+        found = self._kept.get((root, snapshots))
+        if found is None or found.uuid != uuid:
             return None
         is_local = isinstance(found.store, LocalStore)
         if on_disk and not is_local:

@@ -38,6 +38,7 @@ from twinlake.schema.ddl.text import (
 from twinlake.schema.evolution.merge import (
     merge_schemas,
 )
+from twinlake.schema.evolution.read_compatibility import is_readable_as, keeps_columns
 from twinlake.schema.evolution.rules import (
     FILE_RULES,
     MODE_CHANGES,
@@ -280,7 +281,9 @@ __all__ = [
     "id_name",
     "is_binary_text",
     "is_partition_only",
+    "is_readable_as",
     "keep_mapping",
+    "keeps_columns",
     "map_fields",
     "mapping_problems",
     "merge_schemas",

@@ -117,9 +117,7 @@ def schema_violations(
     yield from _defaults(schema)
     if mode is not ColumnMappingMode.NONE and max_id is not None:
         for where, problem in mapping_problems(schema, max_id=max_id):
-            yield SchemaViolation(
-                path=where, message=problem, delta_class="DELTA_INVALID_COLUMN_MAPPING"
-            )
+            yield SchemaViolation(path=where, message=problem)
 
 
 def _names(
@@ -165,7 +163,7 @@ def _partitions(schema: Struct, names: Sequence[str]) -> Iterator[SchemaViolatio
             yield SchemaViolation(
                 path=shown,
                 message="is a partition column but not in the schema",
-                delta_class="DELTA_MISSING_PARTITION_COLUMN",
+                delta_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
             )
         elif not _can_partition(field.type):
             yield SchemaViolation(

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
+    from twinlake.spark.change_feed.changes import changes
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
     from twinlake.spark.read.scan import scan
-    from twinlake.spark.session import enable
-    from twinlake.spark.unsupported import changes, sql
+    from twinlake.spark.session_setup import disable, enable
+    from twinlake.spark.statements import sql
+    from twinlake.spark.streaming.follow import follow
+    from twinlake.spark.streaming.into import into
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -30,7 +33,10 @@ __all__ = [
     "DeltaTableBuilder",
     "IdentityGenerator",
     "changes",
+    "disable",
     "enable",
+    "follow",
+    "into",
     "reorg",
     "scan",
     "sql",
@@ -38,7 +44,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # Python workers import this package and need none of it
-    __getattr__, __dir__ = lazy_exports(
+    _load, __dir__ = lazy_exports(
         __name__,
         {
             "twinlake.spark.api.delta_table": ("DeltaTable",),
@@ -50,12 +56,28 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.unsupported": (
-                "changes",
-                "sql",
-            ),
+            "twinlake.spark.change_feed.changes": ("changes",),
+            "twinlake.spark.statements": ("sql",),
             "twinlake.spark.read.scan": ("scan",),
-            "twinlake.spark.session": ("enable",),
+            "twinlake.spark.session_setup": (
+                "disable",
+                "enable",
+            ),
+            "twinlake.spark.streaming.follow": ("follow",),
+            "twinlake.spark.streaming.into": ("into",),
             "twinlake.spark.maintenance.optimize": ("DeltaOptimizeBuilder",),
         },
     )
+
+    def __getattr__(name: str) -> object:
+        """Load a name; where PySpark is not installed, say what to install."""
+        try:
+            return _load(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("py4j", "pyspark"):
+                raise
+            raise ModuleNotFoundError(
+                "twinlake.spark needs PySpark, which is not installed: "
+                "run `pip install 'twinlake[spark]'`.",
+                name="pyspark",
+            ) from error

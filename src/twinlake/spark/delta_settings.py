@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "FEED_OUT_OF_RANGE",
     "RETENTION_CHECK",
     "SETTINGS",
     "SHOW_VALUES",
     "SessionSetting",
+    "feed_schema_mode",
+    "may_read_out_of_range",
     "retention_check",
     "setting_text",
     "show_values",
@@ -43,6 +46,10 @@ class SessionSetting:
 
 
 RETENTION_CHECK: Final = f"{_DELTA}retentionDurationCheck.enabled"
+
+FEED_OUT_OF_RANGE: Final = f"{_DELTA}changeDataFeed.timestampOutOfRange.enabled"
+_FEED_SCHEMA: Final = f"{_DELTA}changeDataFeed.defaultSchemaModeForColumnMappingTable"
+_FEED_SCHEMAS: Final = {mode.lower(): mode for mode in ("endVersion", "latest", "legacy")}
 
 SETTINGS: Final[tuple[SessionSetting, ...]] = (
     SessionSetting(
@@ -77,6 +84,20 @@ SETTINGS: Final[tuple[SessionSetting, ...]] = (
         meaning="How OPTIMIZE packs: minFileSize, maxFileSize, maxDeletedRowsRatio.",
         default=None,
         used_by=("twinlake.spark.maintenance.optimize",),
+    ),
+    SessionSetting(
+        name=FEED_OUT_OF_RANGE,
+        meaning="Changes that start beyond the latest version are no rows, and those that end "
+        "after it end with it; else both are errors.",
+        default="false",
+        used_by=("twinlake.spark.delta_settings",),
+    ),
+    SessionSetting(
+        name=_FEED_SCHEMA,
+        meaning="The columns of changes of a table with column mapping: endVersion, those at the "
+        "end of the range, or latest (legacy means the same).",
+        default="endVersion",
+        used_by=("twinlake.spark.delta_settings",),
     ),
     SessionSetting(
         name="spark.sql.sources.partitionOverwriteMode",
@@ -150,3 +171,23 @@ def show_values(spark: SparkSession) -> bool:
 def user_metadata(spark: SparkSession) -> str | None:
     """The note for ``commitInfo`` of the session's commits."""
     return setting_text(spark, f"{_DELTA}commitInfo.userMetadata")
+
+
+def may_read_out_of_range(spark: SparkSession) -> bool:
+    """Whether a feed may be asked for versions that the table does not have yet."""
+    return _flag(spark, FEED_OUT_OF_RANGE)
+
+
+def feed_schema_mode(spark: SparkSession) -> str:
+    """Which columns the feed of a table with column mapping has."""
+    text = setting_text(spark, _FEED_SCHEMA) or ""
+    found = _FEED_SCHEMAS.get(text.strip().lower())
+    if found is None:
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            f"The session setting {_FEED_SCHEMA} is {text!r}.",
+            why="it is endVersion, latest or legacy",
+            fix=f"Run `spark.conf.unset({_FEED_SCHEMA!r})`.",
+            fields={"setting": _FEED_SCHEMA, "value": text},
+        )
+    return found

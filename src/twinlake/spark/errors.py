@@ -2,9 +2,10 @@
 
 Inside, twinlake raises its own errors. Where they leave ``twinlake.spark`` each becomes an instance
 of a class that inherits the twinlake class *and* the PySpark type that Delta Spark's error arrives
-as: ``AnalysisException`` and the like, with Delta's error class and SQLSTATE on it. What Delta
-lets through as a bare ``Py4JJavaError`` (violated constraints, table features) is a
-``SparkRuntimeException`` here and can still be caught as ``Py4JJavaError``.
+as: ``AnalysisException`` and the like, with Delta's error class and SQLSTATE on it. Its text begins
+as Delta's does, with the class in brackets and the words of Delta's message; then come the three
+lines of twinlake. What Delta lets through as a bare ``Py4JJavaError`` (violated constraints, table
+features) is a ``SparkRuntimeException`` here and can still be caught as ``Py4JJavaError``.
 
 The other way, an error that has to be raised within a job travels as text: ``raise_error`` of SQL
 or an exception of a Python worker with the mark ``TWINLAKE:`` and a JSON object.
@@ -34,6 +35,7 @@ from pyspark.errors import (
 from twinlake import errors as plain
 from twinlake.errors import Code, TwinlakeError
 from twinlake.spark.error_classes import ExceptionKind, error_class
+from twinlake.spark.error_messages import message_of
 from twinlake.spark.job_storage_errors import job_storage_error
 from twinlake.storage import OS_ERRORS, os_error
 
@@ -90,9 +92,20 @@ class SparkError(TwinlakeError, PySparkException):
         known = error_class(self.delta_class)
         return known.sql_state if known else None
 
+    def getErrorClass(self) -> str | None:
+        """Delta's error class, by the name that PySpark had for it before ``getCondition``."""
+        return self.delta_class
+
     def getMessage(self) -> str:
-        """The text with Delta's error class before it, as PySpark's own messages have it."""
-        return f"[{self.delta_class}] {self}" if self.delta_class else str(self)
+        """The same as the text of the exception, as for PySpark's own."""
+        return str(self)
+
+    def __str__(self) -> str:
+        own = TwinlakeError.__str__(self)
+        if not self.delta_class:
+            return own
+        said = message_of(self.delta_class, self.fields)
+        return f"[{self.delta_class}] {said}\n{own}" if said else f"[{self.delta_class}] {own}"
 
     def getMessageParameters(self) -> dict[str, str]:
         """The fields of the error as text."""

@@ -39,6 +39,7 @@ __all__ = [
     "run_in_workers",
     "task_ids",
     "worker_errors",
+    "worker_interpreter",
     "worker_python",
 ]
 
@@ -75,7 +76,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 @contextlib.contextmanager
-def _worker_interpreter(spark: SparkSession) -> Iterator[None]:
+def worker_interpreter(spark: SparkSession) -> Iterator[None]:
     """Functions that PySpark makes for the JVM in the block name the right interpreter.
 
     It is written into each function when that is made. The context has its own value back
@@ -127,7 +128,7 @@ def run_in_workers(
     context: Any = spark.sparkContext
     job = context.parallelize(items, slices).map(WorkerFunction.of(function))
     with worker_errors(spark):
-        with _worker_interpreter(spark):
+        with worker_interpreter(spark):
             _ = job._jrdd
         found: list[R] = job.collect()
     return found
@@ -153,7 +154,7 @@ def map_in_arrow(
     made: Any = WorkerFunction.of(call)
     function: Any = _create_udf(made, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     columns = [functions.col(quoted(name)) for name in frame.columns]
-    with _worker_interpreter(frame.sparkSession):
+    with worker_interpreter(frame.sparkSession):
         applied = function(*columns)._jc
     jdf = cast("Any", frame)._jdf.mapInArrow(applied, False, None)
     return DataFrame(jdf, frame.sparkSession)

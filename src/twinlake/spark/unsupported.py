@@ -7,18 +7,11 @@ message, and not at the import.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final
 
 from twinlake.errors import Code, UnsupportedFeature
-from twinlake.spark.errors import raises_spark_errors
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["UNSUPPORTED_CALLS", "UnsupportedCall", "changes", "sql", "unsupported_call"]
+__all__ = ["UNSUPPORTED_CALLS", "UnsupportedCall", "unsupported_call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +58,6 @@ UNSUPPORTED_CALLS: Final[tuple[UnsupportedCall, ...]] = (
         what="compact files and order rows across them",
         meanwhile="Use `executeCompaction()`, which packs files and keeps their order.",
     ),
-    UnsupportedCall(
-        name="changes",
-        what="read the change data feed",
-        meanwhile="Compare two versions with `twinlake.spark.scan(spark, PATH, version=N)`.",
-    ),
-    UnsupportedCall(
-        name="sql",
-        what="run SQL with Delta's statements on tables by name or path",
-        meanwhile="Use `DeltaTable`, `twinlake.spark.scan` and `twinlake.spark.write`; a scan "
-        "can be made a temporary view with `createOrReplaceTempView(NAME)`.",
-    ),
 )
 """All of them; the reference page is generated from it."""
 
@@ -96,24 +78,3 @@ def unsupported_call(name: str) -> UnsupportedFeature:
         fix=call.meanwhile,
         fields={"name": name},
     )
-
-
-@raises_spark_errors
-def changes(
-    spark: SparkSession,  # noqa: ARG001
-    path: str | os.PathLike[str],  # noqa: ARG001
-    *_: object,
-    **__: object,
-) -> DataFrame:
-    """Not supported yet: the change data feed of a table."""
-    raise unsupported_call("changes")
-
-
-@raises_spark_errors
-def sql(
-    spark: SparkSession,  # noqa: ARG001
-    text: str,  # noqa: ARG001
-    args: Sequence[object] | dict[str, object] | None = None,  # noqa: ARG001
-) -> NoReturn:
-    """Not supported yet: SQL with Delta's statements."""
-    raise unsupported_call("sql")

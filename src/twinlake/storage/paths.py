@@ -273,7 +273,9 @@ def parse_location(text: str) -> Location:
     if scheme == "file":
         if authority not in ("", "localhost"):
             _refuse(
-                text, f"it names the host {authority!r}", "Write file:///path, with three slashes."
+                text,
+                f"it names the host {authority.rpartition('@')[2]!r}",
+                "Write file:///path, with three slashes.",
             )
         return Location(scheme=scheme, path=_absolute("/" + decoded))
     return _bucket_location(text, scheme, authority, decoded.strip("/"))

@@ -84,6 +84,12 @@ def _are_actions(value: Any) -> bool:
     return not isinstance(value, Sequence) or all(isinstance(one, known) for one in value)
 
 
+def _are_new_columns(value: Any) -> bool:
+    from twinlake.table.operations import NewColumn
+
+    return isinstance(value, Sequence) and all(isinstance(one, NewColumn) for one in value)
+
+
 def _is_moment(value: Any) -> bool:
     return _is_text(value) or _is_whole(value) or isinstance(value, date)
 
@@ -102,6 +108,7 @@ _KINDS: Final[Mapping[str, tuple[_Test, str]]] = {
     "tuple[str, int]": (_is_txn, "an application id and a version"),
     "Iterable[str]": (_are_texts, "a list of texts"),
     "Iterable[Action]": (_are_actions, "a list of actions"),
+    "Sequence[NewColumn]": (_are_new_columns, "a list of NewColumn"),
     "Mapping[str, object]": (_are_named, "a mapping with texts as keys"),
     "Mapping[str, Any]": (_are_named, "a mapping with texts as keys"),
     "Mapping[str, str]": (_are_named_texts, "a mapping of texts to texts"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from twinlake.table.diff import Diff
     from twinlake.table.iceberg_view import IcebergView
     from twinlake.table.importing.import_iceberg import ImportResult
-    from twinlake.table.operations.alter import Alteration
+    from twinlake.table.operations.alter import Alteration, NewColumn
     from twinlake.table.operations.context import CommitSequence
     from twinlake.table.operations.vacuum import VacuumResult
     from twinlake.table.twin.report import TwinReport
@@ -252,6 +252,10 @@ class Table(WritableTable):
             alterations.add_columns(self.metadata, [column], first=first, after=after)
         )
 
+    def add_columns(self, columns: Sequence[NewColumn]) -> Table:
+        """Add several columns in one commit."""
+        return self._alter(alterations.add_new_columns(self.metadata, columns))
+
     def rename_column(self, column: str, name: str) -> Table:
         """Rename a column; needs column mapping."""
         return self._alter(alterations.rename(self.metadata, column, name))
@@ -271,13 +275,14 @@ class Table(WritableTable):
         self,
         column: str,
         *,
+        kind: str | None = None,
         nullable: bool | None = None,
         comment: str | None = None,
         default: str | None = None,
         first: bool = False,
         after: str | None = None,
     ) -> Table:
-        """Change a column's nullability, comment, default or place.
+        """Change a column's type, nullability, comment, default or place.
 
         ``default`` is the SQL text of the value that new rows get; rows that are there keep what
         they have. An empty text takes a comment or a default away.
@@ -286,6 +291,7 @@ class Table(WritableTable):
             alterations.alter(
                 self.metadata,
                 column,
+                kind=kind,
                 nullable=nullable,
                 comment=comment,
                 default=default,

@@ -65,6 +65,7 @@ def run_child(
     environment: Mapping[str, str],
     user: int | None = None,
     prefix: Sequence[str] = (),
+    seconds: float = _SECONDS,
 ) -> dict[str, Any]:
     """Run a program to its end in just this environment; returns what it reports.
 
@@ -92,7 +93,7 @@ def run_child(
             extra_groups=None if user is None else (),
         )
     try:
-        code = process.wait(_SECONDS)
+        code = process.wait(seconds)
     except subprocess.TimeoutExpired:
         code = None
     finally:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.processes.blocked_commits import blocked_commits
+from tests.support.programs.running import run_under_takeover
 from tests.support.spark.blocked_writes import blocked_writes
 from tests.support.spark.child_drivers import rows, start_session, step
 from tests.support.spark.surroundings import surroundings
+from tests.support.spark.takeover_programs import delta_programs, page, takeover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,7 +98,11 @@ def worker_python(task: Mapping[str, Any]) -> dict[str, Any]:
 PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "blocked commits": blocked_commits,
     "blocked writes": blocked_writes,
+    "programs": run_under_takeover,
+    "delta programs": delta_programs,
+    "page about the takeover": page,
     "surroundings": surroundings,
+    "takeover": takeover,
     "worker python": worker_python,
 }
 

@@ -248,7 +248,7 @@ def _work(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _connect(task: Mapping[str, Any]) -> dict[str, Any]:
-    """What a Spark Connect session is told, call by call."""
+    """What a Spark Connect session has, and what it is told call by call."""
     from pyspark.sql import SparkSession
 
     from twinlake import Table
@@ -263,7 +263,7 @@ def _connect(task: Mapping[str, Any]) -> dict[str, Any]:
     frame = spark.range(3)
     assert frame.count() == 3
     calls: Mapping[str, Callable[[], object]] = {
-        "enable": lambda: enable(spark),
+        "takeover": lambda: enable(spark, delta=True),
         "scan": lambda: scan(spark, path),
         "scan of no table": lambda: scan(spark, absent),
         "scan on S3": lambda: scan(spark, "s3a://bucket/table"),
@@ -277,8 +277,13 @@ def _connect(task: Mapping[str, Any]) -> dict[str, Any]:
         "vacuum": lambda: Table.open(path).vacuum(spark=spark, dry_run=True),
     }
     told = {name: _told(call) for name, call in calls.items()}
+    report = {"session": type(spark).__module__, "told": told, "made": Path(absent).exists()}
+    same = enable(spark) is spark
+    frame.write.format("twinlake").mode("append").save(path)
+    found = spark.read.format("twinlake").load(path).where("id > 0")
+    rows = sorted(row["id"] for row in found.collect())
     spark.stop()
-    return {"session": type(spark).__module__, "told": told, "made": Path(absent).exists()}
+    return {**report, "source": {"same": same, "rows": rows}}
 
 
 def _told(call: Callable[[], object]) -> dict[str, Any]:

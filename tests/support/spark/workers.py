@@ -511,7 +511,21 @@ _ROLES: Mapping[str, Callable[[_Work, int, random.Random], dict[str, Any]]] = {
     "delete": _next_delete,
     "optimize": _next_optimize,
 }
-_PROGRAMS = {"until killed": _until_killed, "contend": _contend, "beside": _beside}
+
+
+def _streams(work: _Work) -> None:
+    """Streams between tables in the folder of the notes."""
+    from tests.support.spark.stream_programs import run_streams
+
+    run_streams(work.spark, Path(work.task["folder"]), work.is_over)
+
+
+_PROGRAMS = {
+    "until killed": _until_killed,
+    "contend": _contend,
+    "beside": _beside,
+    "streams": _streams,
+}
 
 
 def _session(folder: Path, writer: str) -> SparkSession:

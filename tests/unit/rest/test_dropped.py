@@ -182,12 +182,13 @@ def test_a_creation_that_was_cut_short_is_completed_or_gives_way(
     shutil.rmtree(_place(made))
     with database.changing() as connection:
         connection.change("UPDATE tables SET uuid = NULL")
-    body = {"name": "t", "schema": schema()}
+    elsewhere = str(server.folder / "elsewhere")
+    body = {"name": "t", "schema": schema(), "location": elsewhere}
     assert server.send("HEAD", "n/tables/t").status_code == 404
     assert server.error("POST", "n/tables", body)[:2] == (409, "AlreadyExistsException")
     with database.changing() as connection:
         connection.change("UPDATE tables SET created_ms = created_ms - 61000")
-    assert server.ok("POST", "n/tables", body)["metadata"]["table-uuid"]
+    assert server.ok("POST", "n/tables", body)["metadata"]["location"] == f"file://{elsewhere}"
 
 
 def test_names_of_the_operator_are_checked(tmp_path: Path) -> None:
@@ -200,17 +201,26 @@ def test_names_of_the_operator_are_checked(tmp_path: Path) -> None:
         assert (result.exit_code, result.stderr.startswith("TWIN-")) == (1, True)
 
 
-def test_a_creation_that_lost_its_row_is_reported(
-    server: RestCaller, database: CatalogDatabase, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_creation_that_lost_its_row(
+    server: RestCaller,
+    database: CatalogDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    is_taken: bool,
 ) -> None:
+    """It gets another one, unless somebody has the name by now."""
     real = IcebergCommits.create
+    change = "UPDATE tables SET id = 'x', root = root || 'x'" if is_taken else "DELETE FROM tables"
 
     def slow(*arguments: Any) -> Any:
         made = real(*arguments)
         with database.changing() as connection:
-            connection.change("DELETE FROM tables")
+            connection.change(change)
         return made
 
     monkeypatch.setattr(IcebergCommits, "create", slow)
     body = {"name": "t", "schema": schema()}
-    assert server.error("POST", "n/tables", body)[:2] == (409, "AlreadyExistsException")
+    if is_taken:
+        assert server.error("POST", "n/tables", body)[:2] == (409, "AlreadyExistsException")
+    else:
+        assert server.ok("POST", "n/tables", body) == server.ok("GET", "n/tables/t")

@@ -59,6 +59,14 @@ FORGED = [
     "{lake}/t/_delta_log/x",
     "{lake}/_iceberg/t",
     "{lake}/" + "x" * 2000,
+    "{lake}/" + "x" * 256,
+    "{lake}/" + "ü" * 128,
+    "{lake}/file",
+    "{lake}/file/t",
+    "{lake}/circle",
+    "{lake}/circle/t",
+    "file://user:secret@host/t",
+    "s3://key:secret@bucket/t",
 ]
 
 
@@ -68,6 +76,8 @@ def test_a_forged_location_is_refused_and_nothing_is_made(server: RestCaller, te
     outside = server.folder.parent / "outside"
     outside.mkdir()
     (server.folder / "link").symlink_to(outside)
+    (server.folder / "file").touch()
+    (server.folder / "circle").symlink_to(server.folder / "circle")
     location = text.replace("{lake}", str(server.folder))
     body = {"name": "t", "schema": schema(), "location": location}
     bodies = {
@@ -82,12 +92,13 @@ def test_a_forged_location_is_refused_and_nothing_is_made(server: RestCaller, te
         },
     }
     for path, asked in bodies.items():
-        assert server.error("POST", path, asked)[:2] == (400, "ValidationException")
+        status, kind, message = server.error("POST", path, asked)
+        assert (status, kind, "secret" in message) == (400, "ValidationException", False)
     stage = body | {"stage-create": True}
     assert server.error("POST", "n/tables", stage)[0] == 400
     assert server.ok("GET", "n/tables")["identifiers"] == []
     assert list(outside.iterdir()) == []
-    assert [p.name for p in server.folder.iterdir()] == ["link"]
+    assert {p.name for p in server.folder.iterdir()} == {"link", "file", "circle"}
 
 
 def test_spellings_of_a_place_in_the_warehouse_are_one(server: RestCaller) -> None:
@@ -128,6 +139,17 @@ def test_no_table_is_made_in_one_that_the_catalog_does_not_know(server: RestCall
     body = {"name": "t", "schema": schema(), "location": f"{server.folder}/plain/sub/t"}
     status, _, message = server.error("POST", "n/tables", body)
     assert (status, "is around it" in message) == (400, True)
+
+
+@pytest.mark.parametrize("stage", [False, True])
+def test_no_table_is_made_around_one_that_the_catalog_does_not_know(
+    server: RestCaller, stage: bool
+) -> None:
+    Table.create(server.folder / "a" / "b" / "plain", "id LONG")
+    body = {"name": "t", "schema": schema(), "location": f"{server.folder}/a"}
+    status, _, message = server.error("POST", "n/tables", body | {"stage-create": stage})
+    assert (status, "a/b/plain lies in it" in message) == (400, True)
+    assert [p.name for p in (server.folder / "a").iterdir()] == ["b"]
 
 
 @pytest.mark.parametrize("key", ["write.data.path", "write.metadata.path"])

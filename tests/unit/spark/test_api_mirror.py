@@ -15,7 +15,7 @@ theirs = pytest.importorskip("delta.tables")
 from twinlake import spark as ours  # noqa: E402
 from twinlake.errors import Code, UnsupportedFeature  # noqa: E402
 from twinlake.spark.delta_settings import SETTINGS  # noqa: E402
-from twinlake.spark.unsupported import UNSUPPORTED_CALLS, changes, sql, unsupported_call  # noqa: E402
+from twinlake.spark.unsupported import UNSUPPORTED_CALLS, sql, unsupported_call  # noqa: E402
 
 CLASSES = (
     "DeltaTable",
@@ -89,8 +89,6 @@ def test_functions_that_come_later_are_unsupported_operations_of_pyspark() -> No
     from pyspark.errors import UnsupportedOperationException
 
     nobody: Any = None
-    with pytest.raises(UnsupportedOperationException, match="changes is not supported yet"):
-        changes(nobody, "/data/t")
     with pytest.raises(UnsupportedOperationException, match="sql is not supported yet"):
         sql(nobody, "SELECT 1")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import inspect
 import json
@@ -24,7 +25,8 @@ from pyspark.errors import (
 from twinlake import errors as plain
 from twinlake.errors import Code, ConflictError, CorruptTable, TwinlakeError, UserError
 from twinlake.spark import exceptions
-from twinlake.spark.error_classes import ERROR_CLASSES, ExceptionKind
+from twinlake.spark.error_classes import ERROR_CLASSES, ExceptionKind, error_class
+from twinlake.spark.error_messages import ERROR_MESSAGES, message_of
 from twinlake.spark.errors import (
     SparkError,
     decode_error,
@@ -101,12 +103,13 @@ def test_an_error_is_caught_as_in_delta_spark(
     assert isinstance(converted, SparkError)
     assert converted.getCondition() == name
     assert converted.getSqlState() == state
-    assert str(converted) == str(error(Code.INTERNAL))
-    assert converted.getMessage() == f"[{name}] {converted}"
+    said, _, own = str(converted).partition("\n")
+    assert said.startswith(f"[{name}] ")
+    assert own == str(error(Code.INTERNAL))
+    assert converted.getMessage() == str(converted)
     assert converted.getMessageParameters() == {"n": "1"}
     assert converted.getQueryContext() == []
-    with pytest.warns(FutureWarning):
-        assert converted.getErrorClass() == name
+    assert converted.getErrorClass() == name
 
 
 def test_what_delta_lets_through_bare_is_a_type_of_pyspark_as_well() -> None:
@@ -150,6 +153,47 @@ def test_every_code_has_a_spark_error(code: Code) -> None:
 def test_every_listed_class_names_a_type_and_a_state() -> None:
     assert all(row.sql_state is None or len(row.sql_state) == 5 for row in ERROR_CLASSES.values())
     assert ERROR_CLASSES["DELTA_CONCURRENT_APPEND"].kind is ExceptionKind.CONFLICT
+
+
+def test_every_listed_class_has_the_words_of_its_message() -> None:
+    assert sorted({name.partition(".")[0] for name in ERROR_CLASSES}) == sorted(ERROR_MESSAGES)
+
+
+def test_every_class_that_is_raised_is_listed() -> None:
+    """Names that are put together are left out."""
+    folder = Path(plain.__file__).parent
+    raised = {
+        keyword.value.value
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "delta_class" and isinstance(keyword.value, ast.Constant)
+    }
+    names = {str(name) for name in raised if name is not None}
+    assert {name for name in names if error_class(name) is None} == set()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"version": 9, "earliest": 0, "latest": 3}, "to version 9. Available versions: [0, 3]."),
+        ({"version": 9, "earliest": None, "latest": 3}, "to version 9."),
+        ({}, "to version"),
+    ],
+)
+def test_values_stand_in_the_words_where_an_error_has_them(
+    fields: dict[str, object], said: str
+) -> None:
+    text = message_of("DELTA_VERSION_NOT_FOUND", fields)
+    assert text == f"Cannot time travel Delta table {said}".strip()
+
+
+def test_a_case_of_a_condition_has_the_words_of_the_condition() -> None:
+    whole = message_of("DELTA_DUPLICATE_COLUMNS_FOUND", {"columns": ["a", "b"]})
+    assert whole == message_of("DELTA_DUPLICATE_COLUMNS_FOUND.DATA", {"columns": ["a", "b"]})
+    assert whole == "Found duplicate column(s): a, b"
+    assert message_of("DELTA_SOMETHING_NEW", {}) == message_of(None, {}) == ""
 
 
 def test_every_listed_class_is_raised_somewhere() -> None:

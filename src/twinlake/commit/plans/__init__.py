@@ -4,6 +4,13 @@ Pure: an engine finds the matching rows and writes the files, a plan decides. Th
 driven by Spark and by the model checker.
 """
 
+from twinlake.commit.plans.change_feed import (
+    ChangeFeedPlan,
+    FeedFile,
+    VectorChange,
+    plan_change_feed,
+)
+from twinlake.commit.plans.change_feed_range import check_change_feed
 from twinlake.commit.plans.file_statistics import total_size
 from twinlake.commit.plans.merge import (
     MergeClause,
@@ -57,10 +64,12 @@ __all__ = [
     "RESERVED_FOLDERS",
     "STAGING_PREFIX",
     "Bin",
+    "ChangeFeedPlan",
     "ChangeRows",
     "ChangeType",
     "CompactionPlan",
     "DropFile",
+    "FeedFile",
     "MergeClause",
     "Mode",
     "OptimizeOptions",
@@ -75,12 +84,15 @@ __all__ = [
     "VacuumMode",
     "VacuumPlan",
     "VacuumRules",
+    "VectorChange",
     "When",
     "WriteDeletionVector",
     "Written",
     "ambiguous_rows",
+    "check_change_feed",
     "check_clauses",
     "only_matched",
+    "plan_change_feed",
     "plan_delete",
     "plan_delete_files",
     "plan_merge",

@@ -150,6 +150,8 @@ class _UpdateReader:
         match update:
             case up.RemoveSnapshotRef(ref_name=name):
                 if name == _MAIN:
+                    if self.main is not None:
+                        self._refuse("removing main where the request has set it before")
                     self.change = replace(self.change, replaces=True)
                 now = now.without_tag(name)
             case up.SetStatistics(statistics=document):
@@ -274,6 +276,9 @@ class _UpdateReader:
                 "VERSION --yes`, which commits a new snapshot"
             )
             return
+        if self._replaces and update.snapshot_id == current:
+            # It would be a replacement without rows, and the client means to keep all of them.
+            self._refuse("main at its old snapshot where the request has removed it before")
         self.main = update.snapshot_id
 
     def _tag(self, update: up.SetSnapshotRef) -> None:

@@ -72,6 +72,16 @@ class Tables:
         )
         return None if found is None else table_of(found)
 
+    def find_place(self, identity: TableIdentity) -> tuple[str, str | None] | None:
+        """Root and uuid of the table of a name: what every load has to look up."""
+        found = self.connection.row(
+            f"SELECT root, uuid FROM tables WHERE {_IS}",
+            self.warehouse,
+            identity.namespace.key,
+            identity.key,
+        )
+        return None if found is None else (found[0], found[1])
+
     def load(self, identity: TableIdentity) -> TableRow:
         """The table of a name."""
         found = self.find(identity)
@@ -124,6 +134,12 @@ class Tables:
     def remove(self, row_id: str) -> bool:
         """Forget a row; files stay where they are."""
         return self.connection.change("DELETE FROM tables WHERE id = ?", row_id) > 0
+
+    def remove_unfinished(self, row_id: str) -> bool:
+        """Forget a row whose table nobody has made meanwhile."""
+        return (
+            self.connection.change("DELETE FROM tables WHERE id = ? AND uuid IS NULL", row_id) > 0
+        )
 
     def rename(self, source: TableIdentity, target: TableIdentity) -> None:
         """Give a table another name, in this or another namespace of the warehouse."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from twinlake.schema.predicates.constants import comparable
     from twinlake.schema.predicates.value_expressions import ValueExpression
     from twinlake.schema.types import ColumnPath, DataType, Struct
 
@@ -56,6 +57,7 @@ __all__ = [
     "ValueExpression",
     "all_of",
     "any_of",
+    "comparable",
     "evaluate_on",
     "is_exact",
     "is_partition_only",
@@ -66,9 +68,13 @@ __all__ = [
     "split_conjuncts",
 ]
 
-if not TYPE_CHECKING:  # it needs sqlglot
+if not TYPE_CHECKING:  # they need pyarrow and sqlglot
     __getattr__, __dir__ = lazy_exports(
-        __name__, {"twinlake.schema.predicates.value_expressions": ("ValueExpression",)}
+        __name__,
+        {
+            "twinlake.schema.predicates.constants": ("comparable",),
+            "twinlake.schema.predicates.value_expressions": ("ValueExpression",),
+        },
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from twinlake.errors import Code, UserError
@@ -24,6 +25,7 @@ __all__ = [
     "missing_table",
     "session_catalog",
     "table_exists_at",
+    "table_location",
     "without_spark_catalog",
 ]
 
@@ -71,6 +73,23 @@ def find_table(spark: SparkSession, name: str) -> CatalogTableReference:
     if not table_exists_at(spark, location):
         raise missing_table(name, f"there is no Delta log at {location}")
     return CatalogTableReference(location=location, name=None if by_path else str(full))
+
+
+def table_location(
+    spark: SparkSession, path_or_name: str | os.PathLike[str]
+) -> str | os.PathLike[str]:
+    """The location of a table given by path or name.
+
+    As on the command line: what has a slash or a scheme, or exists, is a path.
+    """
+    if not isinstance(path_or_name, str):
+        return path_or_name
+    is_by_path = path_or_name.lower().startswith("delta.`")
+    if not is_by_path and ("/" in path_or_name or ":" in path_or_name):
+        return path_or_name
+    if not is_by_path and Path(path_or_name).exists():
+        return path_or_name
+    return find_table(spark, path_or_name).location
 
 
 def table_exists_at(spark: SparkSession, location: str) -> bool:

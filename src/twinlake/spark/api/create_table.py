@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
+from twinlake.files import FileTarget
 from twinlake.log import CACHE
 from twinlake.protocol import CLUSTERING_DOMAIN, keys, strip_protocol_keys
 from twinlake.runtime import Runtime
@@ -27,19 +29,23 @@ from twinlake.spark.api.catalog import (
 )
 from twinlake.spark.api.column_definition import ColumnDefinition, table_schema
 from twinlake.spark.delta_settings import user_metadata
+from twinlake.spark.files.file_writer import write_files
+from twinlake.spark.rows.constraints import enforce
+from twinlake.spark.rows.projection import project_rows
 from twinlake.spark.session import check_session, open_table, settings_of
 from twinlake.storage import parse_location
 from twinlake.table import clustering_columns, shared_store
 from twinlake.table.catalog import TABLE_HOOKS
 from twinlake.table.operations import clustering_domain, new_metadata
-from twinlake.table.rows import all_files
+from twinlake.table.rows import UncommittedFiles, all_files, write_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from twinlake.protocol import Metadata
+    from twinlake.storage import Store
     from twinlake.table import Names, Table, TableName
 
 __all__ = ["CreateMode", "TableDefinition"]
@@ -66,6 +72,12 @@ class TableDefinition:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    rows: DataFrame | None = None
+    """The rows to put into it at once, where it is created as the result of a query."""
+    note: str | None = None
+    """For the commit, instead of the session's."""
+    noted: Mapping[str, Any] = field(default_factory=dict)
+    """More parameters for the history."""
 
     def changed(self, **changes: Any) -> TableDefinition:
         """With other values."""
@@ -92,10 +104,9 @@ class CreateMode(Enum):
             location=target.location, name=None if target.name is None else str(target.name)
         )
 
-    @property
-    def operation(self) -> OperationName:
+    def operation(self, *, from_rows: bool) -> OperationName:
         """Its name in the history."""
-        return _OPERATIONS[self]
+        return (_OPERATIONS_AS_SELECT if from_rows else _OPERATIONS)[self]
 
     @property
     def replaces(self) -> bool:
@@ -108,6 +119,12 @@ _OPERATIONS: Final = {
     CreateMode.IF_NOT_EXISTS: OperationName.CREATE_TABLE,
     CreateMode.REPLACE: OperationName.REPLACE_TABLE,
     CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE,
+}
+_OPERATIONS_AS_SELECT: Final = {
+    CreateMode.CREATE: OperationName.CREATE_TABLE_AS_SELECT,
+    CreateMode.IF_NOT_EXISTS: OperationName.CREATE_TABLE_AS_SELECT,
+    CreateMode.REPLACE: OperationName.REPLACE_TABLE_AS_SELECT,
+    CreateMode.CREATE_OR_REPLACE: OperationName.CREATE_OR_REPLACE_TABLE_AS_SELECT,
 }
 
 
@@ -175,7 +192,7 @@ def _at_path(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
     if table_exists_at(spark, target.location):
         if how is CreateMode.CREATE:
             raise _already_there(shown)
-        if how is CreateMode.REPLACE:
+        if how is CreateMode.REPLACE or (how.replaces and asked.rows is not None):
             _replace(how, spark, asked, target)
         elif how is CreateMode.CREATE_OR_REPLACE:
             _check_columns_given(asked)
@@ -197,6 +214,8 @@ def _by_name(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
         return
     if how is CreateMode.REPLACE:
         raise _not_there(str(target.name))
+    if there and asked.rows is not None:
+        raise _not_empty(how, target)
     if there:
         _check_same(spark, asked, target)
     else:
@@ -219,13 +238,38 @@ def _create(how: CreateMode, spark: SparkSession, asked: TableDefinition, target
         _operation(how, asked, metadata, managed=target.managed),
         runtime,
         TABLE_HOOKS,
-        options=_options(spark, settings.policy),
+        options=_options(spark, asked, settings.policy),
     )
     CACHE.forget(store.url)
     transaction.update_metadata(metadata)
     if asked.cluster_by:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    CACHE.offer(transaction.commit().snapshot)
+    removed: dict[str, str] = {}
+    if asked.rows is not None and how is CreateMode.CREATE_OR_REPLACE:
+        # As in Delta it counts as having looked at what it replaces.
+        transaction.record(ReadSet(whole_table=True))
+        removed = {"numRemovedFiles": "0", "numRemovedBytes": "0"}
+    _commit(transaction, store, asked, metadata, removed)
+
+
+def _commit(
+    transaction: Transaction,
+    store: Store,
+    asked: TableDefinition,
+    metadata: Metadata,
+    removed: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Commit the table with its first rows, if there are any."""
+    if asked.rows is None:
+        CACHE.offer(transaction.commit().snapshot)
+        return
+    with UncommittedFiles(store) as made:
+        rows = enforce(project_rows(asked.rows, metadata), metadata)
+        files = write_files(rows, FileTarget.of(store, metadata))
+        made.add(*files)
+        result = transaction.add(*files).commit(metrics={**write_metrics(files), **removed})
+        made.keep()
+    CACHE.offer(result.snapshot)
 
 
 def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, target: _Target) -> None:
@@ -241,20 +285,21 @@ def _replace(how: CreateMode, spark: SparkSession, asked: TableDefinition, targe
         metadata = metadata.with_configuration(own)
     removal = all_files(table.snapshot)
     if removal.files:
-        TableRules.of(old).refuse_row_loss(str(how.operation))
+        TableRules.of(old).refuse_row_loss(str(how.operation(from_rows=asked.rows is not None)))
     transaction = Transaction(
         table.snapshot,
         _operation(how, asked, metadata, managed=target.managed),
         table.runtime,
         TABLE_HOOKS,
-        options=_options(spark, table.policy),
+        options=_options(spark, asked, table.policy),
     )
     transaction.record(removal.reads)
     transaction.update_metadata(metadata)
     if asked.cluster_by or CLUSTERING_DOMAIN in table.snapshot.domains:
         transaction.add(clustering_domain(metadata, asked.cluster_by))
-    now = table.runtime.clock.now_ms()
-    CACHE.offer(transaction.add(*removal.removes(now)).commit().snapshot)
+    transaction.add(*removal.removes(table.runtime.clock.now_ms()))
+    removed = {"numRemovedFiles": str(len(removal.files)), "numRemovedBytes": str(removal.size)}
+    _commit(transaction, table.snapshot.store, asked, metadata, removed)
 
 
 def _metadata(
@@ -290,22 +335,24 @@ def _operation(
     how: CreateMode, asked: TableDefinition, metadata: Metadata, *, managed: bool
 ) -> Operation:
     return Operation(
-        name=how.operation,
+        name=how.operation(from_rows=asked.rows is not None),
         parameters={
             "partitionBy": list(metadata.partition_columns),
             "clusterBy": list(asked.cluster_by),
             "description": asked.comment,
             "isManaged": "true" if managed else "false",
             "properties": strip_protocol_keys(metadata.configuration),
+            **asked.noted,
         },
     )
 
 
-def _options(spark: SparkSession, policy: str) -> CommitOptions:
+def _options(spark: SparkSession, asked: TableDefinition, policy: str) -> CommitOptions:
     return CommitOptions(
         policy=policy,
-        user_metadata=user_metadata(spark),
+        user_metadata=asked.note or user_metadata(spark),
         system_domains=frozenset({CLUSTERING_DOMAIN}),
+        trusted_files=True,
     )
 
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from twinlake.commit import CommitOptions
 from twinlake.errors import Code, TwinlakeError, UserError
@@ -50,6 +49,7 @@ from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
 from twinlake.spark.read.conditions import check_condition
 from twinlake.spark.read.table_frame import table_frame
 from twinlake.spark.session import check_session, open_table
+from twinlake.spark.timestamps import parsed_text
 from twinlake.spark.unsupported import unsupported_call
 from twinlake.storage import parse_location
 from twinlake.table.operations import restore_snapshot
@@ -244,9 +244,13 @@ class DeltaTable:
         """Give columns new values in the rows for which the condition is true."""
         values = check_assignments(set, "'set'")
         check_condition(condition)
+        self._updated(condition, values)
+
+    def _updated(self, condition: str | Column | None, values: dict[str, str | Column]) -> int:
+        """Run an UPDATE; returns how many rows it changed."""
         table = self._current()
         try:
-            update(
+            return update(
                 self._spark,
                 table,
                 self._without_alias(values, table),
@@ -351,30 +355,13 @@ class DeltaTable:
         """Restore the table to a timestamp; returns one row of metrics."""
         check_text(timestamp, "timestamp")
         table = self._current()
-        moment, shown = self._moment(timestamp)
+        moment, shown = parsed_text(self._spark, timestamp)
         try:
             version = version_at(table.snapshot.store, table.snapshot, moment)
         except TwinlakeError as error:
             error.delta_class = _CANNOT_RESTORE.get(error.delta_class or "", error.delta_class)
             raise
         return self._restore(table, version, shown)
-
-    def _moment(self, timestamp: str) -> tuple[int, str]:
-        """A time as Spark reads it in the session's zone: milliseconds, and its text."""
-        moment = F.lit(timestamp).try_cast("timestamp")
-        one = self._spark.sql("SELECT 1")
-        row = one.select(F.unix_millis(moment), moment.cast("string")).collect()[0]
-        if row[0] is None:
-            raise UserError(
-                Code.INVALID_ARGUMENT,
-                f"{timestamp!r} is not a timestamp.",
-                fix="Write it as 2026-01-31 or 2026-01-31 12:00:00.",
-                delta_class="DELTA_TIMESTAMP_INVALID",
-                fields={"timestamp": timestamp},
-            )
-        shown = str(row[1])
-        # As Java prints a timestamp, because that is what Delta puts into the history.
-        return int(row[0]), shown if "." in shown else f"{shown}.0"
 
     def _restore(self, table: Table, version: int, timestamp: str | None) -> DataFrame:
         if version == table.version:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twinlake.errors import Code, UserError, listed
-from twinlake.spark.api.catalog import find_table
+from twinlake.spark.api.catalog import table_location
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.maintenance.optimize import purge as purge_files
 from twinlake.spark.maintenance.optimize_result import OptimizeResult
@@ -70,16 +69,7 @@ def _check_arguments(
 def _opened(spark: SparkSession, asked: str | os.PathLike[str] | Table) -> Table:
     if isinstance(asked, Table):
         return asked.refresh()
-    if isinstance(asked, str) and _is_name(asked):
-        return open_table(spark, find_table(spark, asked).location)
-    return open_table(spark, asked)
-
-
-def _is_name(text: str) -> bool:
-    """As on the command line: what has a slash or a scheme, or exists, is a path."""
-    if text.lower().startswith("delta.`"):
-        return True
-    return "/" not in text and ":" not in text and not Path(text).exists()
+    return open_table(spark, table_location(spark, asked))
 
 
 def _upgraded(spark: SparkSession, table: Table, version: int) -> OptimizeResult:

@@ -159,7 +159,7 @@ def _value(
             f"Fields of {render_path(path)} cannot be assigned.",
             why="it is not a struct, and elements of arrays and maps have no name",
             fix="Assign the whole column.",
-            delta_class="DELTA_INVALID_FIELD_SELECTION",
+            delta_class="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
         )
     return F.struct(
         *(

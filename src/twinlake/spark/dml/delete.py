@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twinlake.commit.plans import Outcome
     from twinlake.table import Table
 
-__all__ = ["delete", "delete_rows"]
+__all__ = ["delete", "delete_rows", "truncate"]
 
 
 def delete(
@@ -50,6 +50,20 @@ def delete(
         change.commit(outcome, started=started)
     deleted = outcome.metrics.get("numDeletedRows")
     return None if deleted is None else int(deleted)
+
+
+def truncate(spark: SparkSession, table: Table, *, options: CommitOptions) -> None:
+    """Delete every row; no data file is read."""
+    started = time.monotonic()
+    TableRules.of(table.metadata).refuse_row_loss("TRUNCATE")
+    operation = Operation(name=OperationName.TRUNCATE, parameters={})
+    with RowChange(spark, table, operation, options=options) as change:
+        outcome, _ = delete_rows(change, None)
+        metrics = {
+            "numRemovedFiles": outcome.metrics.get("numRemovedFiles", "0"),
+            "executionTimeMs": str(round((time.monotonic() - started) * 1000)),
+        }
+        change.commit_actions(outcome.actions, reads=outcome.reads, metrics=metrics)
 
 
 def delete_rows(change: RowChange, wanted: Condition | None) -> tuple[Outcome, bool]:

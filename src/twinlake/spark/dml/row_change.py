@@ -257,9 +257,15 @@ class RowChange:
         keep = [name for name in positional if name in frame.columns]
         return project_rows(frame, self.after, own_rows=True, keep=keep)
 
-    def commit(self, outcome: Outcome, *, started: float | None = None) -> CommitResult | None:
+    def commit(
+        self,
+        outcome: Outcome,
+        *,
+        started: float | None = None,
+        txn: tuple[str, int] | None = None,
+    ) -> CommitResult | None:
         """Commit what the plan came to; None if there is nothing to commit."""
-        if not outcome.actions and self.metadata is None:
+        if not outcome.actions and self.metadata is None and txn is None:
             return None
         metrics = dict(outcome.metrics)
         if started is not None:
@@ -267,7 +273,7 @@ class RowChange:
             for stage in ("scan", "rewrite"):
                 metrics[f"{stage}TimeMs"] = str(self.times.get(stage, 0))
         return self.commit_actions(
-            outcome.actions, reads=outcome.reads, metrics=metrics, tags=outcome.tags
+            outcome.actions, reads=outcome.reads, metrics=metrics, tags=outcome.tags, txn=txn
         )
 
     @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.commit import CommitOptions, Operation, OperationName, Transaction
+from msgspec.structs import replace
+
+from twinlake.commit import CommitOptions, Operation, OperationName, ReadSet, Transaction
 from twinlake.commit.plans import TableRules
 from twinlake.errors import Code, UserError, listed
 from twinlake.files import FileTarget, clustering_columns
@@ -71,6 +73,8 @@ class WriteOptions:
     partition_by: tuple[str, ...] | None = None
     cluster_by: tuple[str, ...] = ()
     replace_where: str | None = None
+    replace_where_shown: str | None = None
+    """As the history shows it, where that is not as it is given."""
     merge_schema: bool = False
     overwrite_schema: bool = False
     dynamic: bool = False
@@ -78,11 +82,23 @@ class WriteOptions:
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     target_file_size: int | None = None
+    data_change: bool = True
+    """False where the rows are those that are there, arranged in another way."""
+    noted: Mapping[str, Any] = field(default_factory=dict)
+    """More parameters for the history, of options without an effect."""
+    operation: Operation | None = None
+    """What the history says was done, where it is not a WRITE."""
 
     @property
     def shown_mode(self) -> str:
         """The mode as the history names it."""
         return _MODES[self.mode.lower()]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a batch of a stream is written."""
+        operation = self.operation
+        return operation is not None and operation.name == OperationName.STREAMING_UPDATE
 
     def check(self) -> None:
         """Refuse what cannot be meant, all of it at once."""
@@ -202,6 +218,14 @@ def write_table(df: DataFrame, path: str, options: WriteOptions) -> Table:
     return _Rows(df, table, options).run()
 
 
+def _metrics(files: tuple[AddFile, ...], options: WriteOptions) -> dict[str, str]:
+    """How much was written, as Delta names it for a write and for a batch of a stream."""
+    found = write_metrics(files)
+    if not options.is_stream:
+        return found
+    return {"numAddedFiles": found.pop("numFiles"), "numRemovedFiles": "0", **found}
+
+
 @dataclass(frozen=True, slots=True)
 class _Creation:
     """The write that makes the table."""
@@ -224,7 +248,7 @@ class _Creation:
             description=None,
             runtime=runtime,
         )
-        operation = Operation(
+        operation = options.operation or Operation(
             name=OperationName.WRITE,
             parameters={
                 "mode": options.shown_mode,
@@ -248,8 +272,12 @@ class _Creation:
             made.add(*files)
             if options.txn is not None:
                 transaction.set_transaction(*options.txn)
+            metrics = _metrics(files, options)
+            if options.shown_mode == "Overwrite":
+                transaction.record(ReadSet(whole_table=True))
+                metrics |= {"numRemovedFiles": "0", "numRemovedBytes": "0"}
             transaction.update_metadata(metadata).add(*([domain] if domain else []), *files)
-            result = transaction.commit(metrics=write_metrics(files))
+            result = transaction.commit(metrics=metrics)
             made.keep()
         CACHE.offer(result.snapshot)
         return Table(
@@ -335,19 +363,22 @@ class _Rows:
 
     def _operation(self) -> Operation:
         options = self.options
+        if options.operation is not None:
+            return options.operation
         parameters: dict[str, Any] = {
             "mode": options.shown_mode,
             # The argument of the call, not the columns of the table: as in Delta.
             "partitionBy": list(options.partition_by or ()),
         }
         if options.replace_where is not None:
-            parameters["predicate"] = options.replace_where
+            parameters["predicate"] = options.replace_where_shown or options.replace_where
         flags = {
             "canMergeSchema": options.merge_schema,
             "canOverwriteSchema": options.overwrite_schema,
             "isDynamicPartitionOverwrite": options.dynamic,
         }
         parameters |= {name: True for name, on in flags.items() if on}
+        parameters |= options.noted
         return Operation(name=OperationName.WRITE, parameters=parameters)
 
     def _commit(
@@ -358,12 +389,16 @@ class _Rows:
         made: UncommittedFiles,
     ) -> Table:
         table = self.table
-        metrics = write_metrics(files)
+        metrics = _metrics(files, self.options)
         actions: list[Any] = []
         if removal is not None:
             actions += removal.removes(table.runtime.clock.now_ms())
             metrics["numRemovedFiles"] = str(len(removal.files))
-            metrics["numRemovedBytes"] = str(removal.size)
+            if not self.options.is_stream:
+                metrics["numRemovedBytes"] = str(removal.size)
+        if not self.options.data_change:
+            actions = [replace(one, data_change=False) for one in actions]
+            files = tuple(replace(file, data_change=False) for file in files)
         result = commit_change(
             table,
             self._operation(),

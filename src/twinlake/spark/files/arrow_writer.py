@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from twinlake.files import FileTarget
 
-__all__ = ["ArrowWriter", "WriteBatches", "compression_of", "delete_job_files"]
+__all__ = ["ArrowWriter", "WriteBatches", "check_visible", "compression_of", "delete_job_files"]
 
 _SCHEMA: Final = "file string, attempt int"
 _CODECS: Final[Mapping[str, str]] = {
@@ -62,7 +62,7 @@ class ArrowWriter:
             with worker_errors(spark):
                 rows = map_in_arrow(frame, WriteBatches(task), _SCHEMA).collect()
             adds = tuple(msgspec.json.decode(row["file"], type=AddFile) for row in rows)
-            _check_visible(target, adds)
+            check_visible(target, adds)
         except BaseException:
             with contextlib.suppress(Exception):
                 delete_job_files(target, job, rounds=_ROUNDS)
@@ -118,7 +118,7 @@ def delete_job_files(
         time.sleep(_PAUSE)
 
 
-def _check_visible(target: FileTarget, adds: tuple[AddFile, ...]) -> None:
+def check_visible(target: FileTarget, adds: tuple[AddFile, ...]) -> None:
     """Files of a local folder must be in the folder that this process sees."""
     store = target.store()
     if not isinstance(store, OnDisk):

@@ -7,7 +7,7 @@ them, with 64 words of 64 bits. Few deletions make few rows, many make at most o
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from twinlake.actions import DeletionVectorDescriptor
 from twinlake.log import read_dv
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyroaring import AbstractBitMap64 as Positions
     from pyroaring import BitMap64
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CHUNK_KEY",
     "CHUNK_WORDS",
+    "IS_SET",
     "IS_UNSET",
     "chunk_key_sql",
+    "descriptors",
     "pack_positions",
     "read_deletion_vectors",
+    "read_vectors",
 ]
 
 _CHUNK_BITS: Final = 12
@@ -38,25 +41,35 @@ _FILE_BITS: Final = 36
 _THREADS: Final = 8
 CHUNK_KEY: Final = "__twinlake_chunk"
 CHUNK_WORDS: Final = "__twinlake_words"
-IS_UNSET: Final = (
-    "({words} IS NULL OR getbit({words}[CAST(shiftright({row}, 6) & 63 AS INT)],"
-    " CAST({row} & 63 AS INT)) = 0)"
-)
-"""Whether a row stays, given the words of its chunk (null: nothing hidden there)."""
+_BIT: Final = "getbit({words}[CAST(shiftright({row}, 6) & 63 AS INT)], CAST({row} & 63 AS INT))"
+IS_SET: Final = f"{_BIT} = 1"
+"""Whether a row is among the positions, given the words of its chunk."""
+IS_UNSET: Final = f"({{words}} IS NULL OR {_BIT} = 0)"
+"""Whether it is not (null: no position of the chunk is)."""
 
 
 def read_deletion_vectors(store: Store, files: pa.Table) -> dict[str, BitMap64]:
     """The deleted positions of the files that have any, by path in the log."""
-    found = files.select(["path", "deletion_vector"])
-    rows = [row for row in found.to_pylist() if row["deletion_vector"] is not None]
+    found = zip(files["path"].to_pylist(), read_vectors(store, descriptors(files)), strict=True)
+    return {path: rows for path, rows in found if rows is not None}
 
-    def read(row: dict[str, Any]) -> BitMap64:
-        return read_dv(store, DeletionVectorDescriptor(**row["deletion_vector"]))
 
-    if len(rows) < 2:
-        return {row["path"]: read(row) for row in rows}
+def descriptors(files: pa.Table) -> list[DeletionVectorDescriptor | None]:
+    """The deletion vectors of files in the layout of ``Snapshot.files``."""
+    cells = files["deletion_vector"].to_pylist()
+    return [None if cell is None else DeletionVectorDescriptor(**cell) for cell in cells]
+
+
+def read_vectors(
+    store: Store, vectors: Sequence[DeletionVectorDescriptor | None]
+) -> list[BitMap64 | None]:
+    """The positions of each vector."""
+    there = [vector for vector in vectors if vector is not None]
+    if len(there) < 2:
+        return [None if vector is None else read_dv(store, vector) for vector in vectors]
     with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip((row["path"] for row in rows), pool.map(read, rows), strict=True))
+        found = iter(list(pool.map(lambda vector: read_dv(store, vector), there)))
+    return [None if vector is None else next(found) for vector in vectors]
 
 
 def chunk_key_sql(number: str, row: str) -> str:

@@ -36,10 +36,12 @@ from twinlake.spark.read.hive_partitions import has_hive_paths
 from twinlake.spark.read.packed_positions import (
     CHUNK_KEY,
     CHUNK_WORDS,
+    IS_SET,
     IS_UNSET,
     chunk_key_sql,
+    descriptors,
     pack_positions,
-    read_deletion_vectors,
+    read_vectors,
 )
 from twinlake.spark.session import inner_session
 from twinlake.spark.spark_types import java_class, quoted, spark_type
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from twinlake.log import Snapshot
+    from twinlake.schema import DataType
 
 __all__ = [
     "FILE_NUMBER",
@@ -69,6 +72,7 @@ FILE_NUMBER: Final = "__twinlake_file"
 _KEY: Final = "__twinlake_key"
 _MARK: Final = "__twinlake_mark"
 _KNOWN: Final = "__twinlake_known"
+_OWN_NUMBER: Final = "__twinlake_own_number"
 _BASE_ID: Final = "__twinlake_base_row_id"
 _BASE_VERSION: Final = "__twinlake_base_version"
 _PARTITION: Final = "__twinlake_partition_"
@@ -94,6 +98,14 @@ class Scan:
     """Add ``ROW_ID`` and ``ROW_COMMIT_VERSION``."""
     hidden: Mapping[str, Positions] | None = None
     """Rows to leave out, by path in the log, instead of those of the deletion vectors."""
+    only: Mapping[int, Positions] | None = None
+    """The rows to read, by the file's position in ``files``, whatever deletion vectors say."""
+    file_fields: tuple[StructField, ...] = ()
+    """Columns to read that files have beside those of the table."""
+    carried: tuple[str, ...] = ()
+    """Columns of ``files`` (whole numbers) whose value each row gets."""
+    repeated: bool = False
+    """A file may be listed several times, with other values of ``carried`` and ``only``."""
     one_branch: bool = False
     """No union: hidden columns of the file source (``_metadata``) stay reachable."""
 
@@ -110,6 +122,8 @@ class Scan:
 
     def _by_vectors(self, files: pa.Table) -> list[tuple[pa.Table, bool]]:
         """Files with all their rows, and files that have rows to leave out."""
+        if self.only is not None:
+            return [(files, True)]
         if self.hidden is None:
             partial = pc.is_valid(files["deletion_vector"])
         else:
@@ -123,11 +137,12 @@ class Scan:
 
     def hidden_positions(self, files: pa.Table) -> dict[int, Positions]:
         """The rows to leave out, by the file's number."""
-        numbers = dict(zip(files["path"].to_pylist(), files[FILE_NUMBER].to_pylist(), strict=True))
+        numbers = files[FILE_NUMBER].to_pylist()
         if self.hidden is not None:
-            return {numbers[path]: rows for path, rows in self.hidden.items() if path in numbers}
-        vectors = read_deletion_vectors(self.snapshot.store, files)
-        return {numbers[path]: rows for path, rows in vectors.items()}
+            by_path = dict(zip(files["path"].to_pylist(), numbers, strict=True))
+            return {by_path[path]: rows for path, rows in self.hidden.items() if path in by_path}
+        vectors = read_vectors(self.snapshot.store, descriptors(files))
+        return {n: rows for n, rows in zip(numbers, vectors, strict=True) if rows is not None}
 
 
 def _numbered(files: pa.Table) -> pa.Table:
@@ -176,46 +191,83 @@ class _Branch:
         single = None if in_folders else columns.only_partition(self.files)
         partitions = columns.partition_fields if in_folders else ()
         joined_partitions = bool(columns.partition_fields) and not in_folders and single is None
-        numbered = self.hidden or self.scan.positions or self.scan.row_ids or joined_partitions
-        raw = self._raw(spark, partitions, numbered=numbered)
+        carried = {name: _only_value(self.files[name]) for name in self.scan.carried}
+        joined = joined_partitions or self.scan.row_ids or self.scan.repeated
+        joined = joined or None in carried.values()
+        numbered = self.hidden or self.scan.positions or joined
+        listed = self._listed()
+        raw = self._raw(spark, listed, partitions, numbered=numbered)
         if numbered:
-            raw = self._with_file(spark, raw, partitions=joined_partitions)
+            raw = self._with_file(raw)
+        if joined:
+            raw = self._with_log_values(spark, raw, listed, partitions=joined_partitions)
         if self.hidden:
-            raw = self._without_hidden(spark, raw)
+            raw = self._with_rows(spark, raw)
         chosen = columns.select(
             raw,
             partitions=_joined_partition if joined_partitions else None,
             constants=single,
         )
+        extras = self._extras(carried)
         return (
             raw
-            if chosen is None and not self._extras()
-            else raw.select(
-                *(chosen or [raw[quoted(name)] for name in raw.columns]), *self._extras()
-            )
+            if chosen is None and not extras
+            else raw.select(*(chosen or [raw[quoted(name)] for name in raw.columns]), *extras)
         )
 
+    def _listed(self) -> list[tuple[str, int]]:
+        """Each file as Spark will name it, with the number that Spark's list has it under."""
+        root = hadoop_root(self.scan.snapshot.store.url)
+        keys = file_keys(root, self.files["path"].to_pylist())
+        numbers = self.files[FILE_NUMBER].to_pylist()
+        if self.scan.repeated:
+            # Spark's list has every file once, in silence.
+            first: dict[str, int] = {}
+            numbers = [first.setdefault(key, n) for key, n in zip(keys, numbers, strict=True)]
+        return list(zip(keys, numbers, strict=True))
+
     def _raw(
-        self, spark: SparkSession, partitions: tuple[StructField, ...], *, numbered: bool
+        self,
+        spark: SparkSession,
+        listed: list[tuple[str, int]],
+        partitions: tuple[StructField, ...],
+        *,
+        numbered: bool,
     ) -> DataFrame:
         """The columns as files name them."""
-        columns, sizes = self.columns, self.files["size"].to_pylist()
-        keys = file_keys(hadoop_root(self.scan.snapshot.store.url), self.files["path"].to_pylist())
-        schema = Struct((*columns.data_fields, *self._row_id_fields(), *partitions))
+        columns, files = self.columns, self.files
+        extra = (*self._row_id_fields(), *self.scan.file_fields)
+        schema = Struct((*columns.data_fields, *extra, *partitions))
+        if self.scan.repeated:
+            own = pa.array([number for _, number in listed], files[FILE_NUMBER].type)
+            once = pc.equal(files[FILE_NUMBER], own)
+            files, listed = (
+                files.filter(once),
+                [item for item, first in zip(listed, once.to_pylist(), strict=True) if first],
+            )
+        keys = [key for key, _ in listed]
+        # From one, as zero means that there is none.
+        marks = [number + 1 for _, number in listed]
+        sizes = files["size"].to_pylist()
         if self.by_spark:
             inner = inner_session(spark)
-            times = self._marks() if numbered else self._modification_times()
-            listed = list(zip(keys, sizes, times, strict=True))
-            plan = read_files(spark, inner, listed, schema, partitioned=bool(partitions))
+            times = marks if numbered else [t or 0 for t in files["modification_time"].to_pylist()]
+            plan = read_files(
+                spark,
+                inner,
+                list(zip(keys, sizes, times, strict=True)),
+                schema,
+                partitioned=bool(partitions),
+            )
             return frame_of_plan(spark, plan)
         return read_hidden_files(
             spark,
             self.scan.snapshot.store,
-            list(zip(self.files["path"].to_pylist(), sizes, keys, self._marks(), strict=True)),
+            list(zip(files["path"].to_pylist(), sizes, keys, marks, strict=True)),
             schema,
             columns.metadata,
             columns=tuple(field.name for field in columns.data),
-            extra=self._row_id_fields(),
+            extra=extra,
             added=(_KEY, _MARK, ROW_INDEX),
         )
 
@@ -225,8 +277,9 @@ class _Branch:
         names = row_tracking_columns(self.scan.snapshot.metadata)
         return tuple(StructField(name, LONG) for name in names)
 
-    def _extras(self) -> list[Column]:
-        found: list[Column] = []
+    def _extras(self, carried: Mapping[str, int | None]) -> list[Column]:
+        """What is read beside the table's columns; ``carried`` has values that all files share."""
+        found: list[Column] = [F.col(quoted(field.name)) for field in self.scan.file_fields]
         if self.scan.positions:
             found += [F.col(FILE_NUMBER), F.col(ROW_INDEX)]
         if self.scan.row_ids:
@@ -235,17 +288,13 @@ class _Branch:
                 F.expr(f"coalesce({row_id}, {_BASE_ID} + {ROW_INDEX})").alias(ROW_ID),
                 F.expr(f"coalesce({version}, {_BASE_VERSION})").alias(ROW_COMMIT_VERSION),
             ]
+        for name, value in carried.items():
+            column = _joined(name) if value is None else F.lit(value).cast("bigint")
+            found.append(column.alias(name))
         return found
 
-    def _marks(self) -> list[int]:
-        """The files' numbers in Spark's list: from one, as zero means that there is none."""
-        return [number + 1 for number in self.files[FILE_NUMBER].to_pylist()]
-
-    def _modification_times(self) -> list[int]:
-        return [time or 0 for time in self.files["modification_time"].to_pylist()]
-
-    def _with_file(self, spark: SparkSession, raw: DataFrame, *, partitions: bool) -> DataFrame:
-        """Each row's file and position in it, and what else the log has of the file."""
+    def _with_file(self, raw: DataFrame) -> DataFrame:
+        """Each row's file and position in it."""
         located = raw
         if self.by_spark:
             # In this way a column of the table that has the same name does not get in between.
@@ -257,38 +306,64 @@ class _Branch:
                 marked.alias(_MARK),
                 source.getField("row_index").alias(ROW_INDEX),
             )
-        last = max(self._marks(), default=0)
+        last = max(self.files[FILE_NUMBER].to_pylist(), default=-1) + 1
         known = (F.col(_MARK) >= 1) & (F.col(_MARK) <= last)
         number = _found((F.col(_MARK) - 1).cast("int"), known)
-        numbered = located.withColumn(FILE_NUMBER, number)
-        if not partitions and not self.scan.row_ids:
-            return numbered
-        columns = self._file_columns(spark, partitions=partitions)
-        return numbered.join(F.broadcast(columns), F.col(FILE_NUMBER) == F.col(_KNOWN), "left")
+        return located.withColumn(FILE_NUMBER, number)
 
-    def _file_columns(self, spark: SparkSession, *, partitions: bool) -> DataFrame:
-        """Row-tracking columns and partition values of each file, from the log."""
+    def _with_log_values(
+        self,
+        spark: SparkSession,
+        numbered: DataFrame,
+        listed: list[tuple[str, int]],
+        *,
+        partitions: bool,
+    ) -> DataFrame:
+        """What the log has of each row's file; the row once for every time the file is listed."""
+        numbers = pa.array([number for _, number in listed], pa.int32())
+        columns = self._log_values(spark, numbers, partitions=partitions)
+        joined = numbered.join(F.broadcast(columns), F.col(FILE_NUMBER) == F.col(_KNOWN), "left")
+        if not self.scan.repeated:
+            return joined
+        return joined.withColumn(FILE_NUMBER, _joined(_OWN_NUMBER))
+
+    def _log_values(self, spark: SparkSession, known: pa.Array, *, partitions: bool) -> DataFrame:
+        """Row-tracking columns, carried values and partition values of each file."""
         info = {
-            _KNOWN: self.files[FILE_NUMBER],
+            _KNOWN: known,
+            _OWN_NUMBER: self.files[FILE_NUMBER],
             _BASE_ID: self.files["base_row_id"],
             _BASE_VERSION: self.files["default_row_commit_version"],
+            **{name: self.files[name] for name in self.scan.carried},
         }
+        kinds: list[DataType] = [INTEGER, INTEGER, *[LONG] * (2 + len(self.scan.carried))]
         if partitions:
             values = self.files["partition_values"].combine_chunks()
             for position, child in enumerate(values.flatten()):
                 info[f"{_PARTITION}{position}"] = child
-        kinds = [INTEGER, LONG, LONG, *(field.type for field in self.columns.partitions)]
+            kinds += [field.type for field in self.columns.partitions]
         # Left to itself Spark takes times without a zone for instants in the session's zone.
         schema = Struct(
-            tuple(StructField(name, kind) for name, kind in zip(info, kinds, strict=False))
+            tuple(StructField(name, kind) for name, kind in zip(info, kinds, strict=True))
         )
         return spark.createDataFrame(pa.table(info), spark_type(schema))
 
-    def _without_hidden(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
-        packed = spark.createDataFrame(pack_positions(self.scan.hidden_positions(self.files)))
-        key = F.expr(chunk_key_sql(FILE_NUMBER, ROW_INDEX))
-        joined = raw.join(F.broadcast(packed), key == F.col(CHUNK_KEY), "left")
-        return joined.where(IS_UNSET.format(words=CHUNK_WORDS, row=ROW_INDEX))
+    def _with_rows(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
+        """Without the rows to leave out, or with only those to read."""
+        only = self.scan.only
+        packed = pack_positions(self.scan.hidden_positions(self.files) if only is None else only)
+        key = F.expr(chunk_key_sql(FILE_NUMBER, ROW_INDEX)) == F.col(CHUNK_KEY)
+        chunks = F.broadcast(spark.createDataFrame(packed))
+        joined = raw.join(chunks, key, "left" if only is None else "inner")
+        test = IS_UNSET if only is None else IS_SET
+        return joined.where(test.format(words=CHUNK_WORDS, row=ROW_INDEX))
+
+
+def _only_value(column: pa.ChunkedArray) -> int | None:
+    """The value that all files share."""
+    bounds = pc.min_max(column).as_py()
+    found: int | None = bounds["min"] if bounds["min"] == bounds["max"] else None
+    return found
 
 
 def _found(value: Column, known: Column) -> Column:
@@ -299,8 +374,12 @@ def _found(value: Column, known: Column) -> Column:
     return F.when(known, value).otherwise(missing)
 
 
+def _joined(name: str) -> Column:
+    return _found(F.col(name), F.col(_KNOWN).isNotNull())
+
+
 def _joined_partition(position: int) -> Column:
-    return _found(F.col(f"{_PARTITION}{position}"), F.col(_KNOWN).isNotNull())
+    return _joined(f"{_PARTITION}{position}")
 
 
 def files_at(snapshot: Snapshot, paths: Iterable[str]) -> pa.Table:

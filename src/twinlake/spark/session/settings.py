@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 from twinlake.errors import Code, UserError
 from twinlake.runtime import Runtime
-from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.executor import SparkExecutor
+from twinlake.spark.s3a_options import s3a_options
 from twinlake.storage import parse_location
 from twinlake.table import Table
 
@@ -31,7 +31,6 @@ __all__ = [
     "check_classic",
     "check_session",
     "default_properties",
-    "enable",
     "inner_session",
     "open_table",
     "session_conf",
@@ -86,19 +85,6 @@ class _Inner:
 
 
 _INNER: Final[WeakKeyDictionary[SparkSession, _Inner]] = WeakKeyDictionary()
-
-
-@raises_spark_errors
-def enable(spark: SparkSession) -> SparkSession:
-    """Set the settings that tables are read and written with; returns the session.
-
-    ``scan`` and ``write`` do it themselves. It is of use before reading the Parquet files of a
-    table by other means.
-    """
-    check_session(spark)
-    for key, value in PINNED.items():
-        spark.conf.set(key, value)
-    return spark
 
 
 def check_classic(spark: SparkSession) -> None:
@@ -209,36 +195,10 @@ def open_table(
     )
 
 
-_S3A_OPTIONS: Final[Mapping[str, str]] = {
-    "fs.s3a.endpoint": "endpoint",
-    "fs.s3a.endpoint.region": "region",
-    "fs.s3a.access.key": "access_key_id",
-    "fs.s3a.secret.key": "secret_access_key",
-    "fs.s3a.session.token": "session_token",
-}
-
-
 def _store_options(spark: SparkSession, path: str) -> dict[str, Any]:
     """The settings of Spark's S3A connector as options of our own store."""
     location = parse_location(path)
     if location.scheme != "s3":
         return {}
     jsession: Any = spark._jsparkSession
-    hadoop = jsession.sessionState().newHadoopConf()
-
-    def setting(key: str) -> str | None:
-        own = hadoop.get(key.replace("fs.s3a.", f"fs.s3a.bucket.{location.authority}.", 1))
-        value: str | None = own or hadoop.get(key)
-        return value
-
-    found: dict[str, Any] = {}
-    for key, option in _S3A_OPTIONS.items():
-        if value := setting(key):
-            found[option] = value
-    endpoint = found.get("endpoint", "")
-    plain = setting("fs.s3a.connection.ssl.enabled") == "false"
-    if endpoint and "://" not in endpoint:
-        endpoint = found["endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
-    if endpoint.startswith("http://"):
-        found["allow_http"] = True
-    return found
+    return s3a_options(location, jsession.sessionState().newHadoopConf().get)

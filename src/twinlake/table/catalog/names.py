@@ -44,6 +44,14 @@ class Names(Protocol):
         """Give the Delta table at a location a name."""
         ...
 
+    def names(self, namespace: str | None = None) -> tuple[TableName, ...]:
+        """The tables of a namespace, or of all."""
+        ...
+
+    def drop(self, name: str, *, missing_ok: bool = False) -> bool:
+        """Forget a name; the table stays where it is."""
+        ...
+
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces of the catalog."""
         ...

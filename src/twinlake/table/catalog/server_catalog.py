@@ -95,6 +95,33 @@ class ServerCatalog:
             raise self.missing_namespace(full.namespace)
         return full
 
+    def names(self, namespace: str | None = None) -> tuple[TableName, ...]:
+        """The tables of a namespace, or of all of them, in order."""
+        wanted = self.namespaces() if namespace is None else (namespace.lower(),)
+        found: list[TableName] = []
+        for each in wanted:
+            status, listed = self._send("GET", f"{self._namespace(_CATALOG, each)}/tables")
+            if status == _NOT_FOUND:
+                raise self.missing_namespace(each)
+            tables = (str(one["name"]).lower() for one in listed["identifiers"])
+            found += [TableName(_CATALOG, each, table) for table in tables]
+        return tuple(sorted(found))
+
+    def drop(self, name: str, *, missing_ok: bool = False) -> bool:
+        """Drop the name; the server keeps the table for as long as it is set to."""
+        full = self.parse(name)
+        status, _ = self._send("DELETE", self._table(full))
+        if status == _NOT_FOUND and not missing_ok:
+            raise UserError(
+                Code.TABLE_NOT_FOUND,
+                f"There is no table named {full}.",
+                why=f"{self.place} does not have it",
+                fix="Check the spelling, or write `DROP TABLE IF EXISTS`.",
+                delta_class="TABLE_OR_VIEW_NOT_FOUND",
+                fields={"name": str(full), "server": self.place},
+            )
+        return status != _NOT_FOUND
+
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces of the warehouse, nested ones with dots."""
         found: list[str] = []

@@ -42,6 +42,7 @@ from twinlake.table.iceberg_commits.twin_state import load_state
 from twinlake.table.rows import UncommittedFiles
 
 if TYPE_CHECKING:
+    from twinlake.actions import Metadata
     from twinlake.iceberg.requests import CommitTableRequest
     from twinlake.runtime import Executor
     from twinlake.storage import Store
@@ -77,8 +78,7 @@ class IcebergCommits:
         if has_table(store):
             return self._created(store, identity)
         metadata = table_metadata(table, unquote(store.url), self.runtime)
-        create_table(store, metadata, self.runtime, tags=identity.tags)
-        return self._after_commit(store)
+        return self._make(store, metadata, identity)
 
     def stage(self, store: Store, body: bytes) -> bytes:
         """The metadata that a ``CreateTableRequest`` would give; nothing is stored."""
@@ -101,7 +101,28 @@ class IcebergCommits:
             translation = None
             if request.last_snapshot_id is not None:
                 translation = self._translator(state, made).translate(request.rows_only())
+            return self._make(store, metadata, identity, translation, made)
+
+    def _make(
+        self,
+        store: Store,
+        metadata: Metadata,
+        identity: RequestIdentity,
+        translation: Translation | None = None,
+        made: UncommittedFiles | None = None,
+    ) -> TwinState:
+        """Write version 0, unless somebody else has meanwhile."""
+        try:
             create_table(store, metadata, self.runtime, translation, tags=identity.tags)
+        except TwinlakeError as lost:
+            if lost.code is not Code.TABLE_EXISTS:
+                raise
+            # It may have been this very request, at another server.
+            state = self.load(store)
+            if not identity.is_committed(state, self.runtime.clock.now_ms()):
+                raise
+            return state
+        if made is not None:
             made.keep()
         return self._after_commit(store)
 

@@ -19,6 +19,7 @@ from twinlake.log import (
     decode_payload,
     dv_key,
     inline_descriptor,
+    page_sizes,
     read_dv,
     write_dv_file,
 )
@@ -41,7 +42,7 @@ __all__ = ["DeletedRows", "apply_position_deletes", "copy_vectors", "read_delete
 _POSITION: Final = 1
 _PUFFIN: Final = "PUFFIN"
 _PARQUET: Final = "PARQUET"
-#: Rows of a delete file that are in memory at a time.
+#: Rows of a delete file that are in memory at a time, at most.
 _BATCH: Final = 1 << 16
 _LENGTH_SIZE: Final = 4
 #: Length, magic number, number of bitmaps, and checksum.
@@ -126,9 +127,10 @@ def _positions(file: SourceFile, files: ClientFiles, limit: int) -> Mapping[str,
 
     found: dict[str, Any] = {}
     try:
-        data = pa.BufferReader(files.read(file.path))
+        data = files.read(file.path)
+        batch_rows = _rows_of_a_batch(data, files.limits.unpacked_bytes)
         # A path is often that of thousands of rows, and may be as long as a writer likes.
-        with pq.ParquetFile(data, read_dictionary=["file_path"]) as opened:
+        with pq.ParquetFile(pa.BufferReader(data), read_dictionary=["file_path"]) as opened:
             rows = opened.metadata.num_rows
             if rows != file.record_count:
                 raise ValueError(
@@ -138,7 +140,7 @@ def _positions(file: SourceFile, files: ClientFiles, limit: int) -> Mapping[str,
                 raise ValueError(
                     f"one commit deletes {files.limits.deleted_rows:,} rows by position at most"
                 )
-            for batch in opened.iter_batches(_BATCH, columns=["file_path", "pos"]):
+            for batch in opened.iter_batches(batch_rows, columns=["file_path", "pos"]):
                 for path, positions in _by_file(batch):
                     found[path] = found.get(path, BitMap64()) | BitMap64(positions)
     except (pa.ArrowException, OSError, LookupError, ValueError, TypeError, OverflowError) as error:
@@ -146,6 +148,14 @@ def _positions(file: SourceFile, files: ClientFiles, limit: int) -> Mapping[str,
             f"delete file {file.path} cannot be read: {error}", "Write it again."
         ) from error
     return found
+
+
+def _rows_of_a_batch(data: bytes, limit: int) -> int:
+    """How many rows are in memory at a time; ``ValueError`` where even one page is too much."""
+    sizes = page_sizes(data)
+    if sizes.total > limit:
+        raise ValueError(f"it unpacks to {sizes.total:,} bytes, and the server reads {limit:,}")
+    return min(_BATCH, max(limit // max(sizes.longest_value, 1), 1))
 
 
 def _by_file(batch: Any) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
+from twinlake.table.operations.alter import NewColumn
 from twinlake.table.operations.column_dependents import dependents
 from twinlake.table.operations.context import OperationContext
 from twinlake.table.operations.create import clustering_domain, new_metadata
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from twinlake.table.operations.vacuum import Vacuum, VacuumResult
 
 __all__ = [
+    "NewColumn",
     "OperationContext",
     "Vacuum",
     "VacuumResult",

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from twinlake.protocol import Metadata, Protocol
-    from twinlake.schema import ColumnPath
+    from twinlake.schema import ColumnPath, StructField
 
-__all__ = ["Alteration"]
+__all__ = ["Alteration", "NewColumn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,16 @@ class Alteration:
 
     metadata: Metadata
     operation: Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewColumn:
+    """A column to add, and its place."""
+
+    field: StructField
+    parent: ColumnPath = ()
+    first: bool = False
+    after: str | None = None
 
 
 def _operation(operation: OperationName, /, **parameters: Any) -> Operation:
@@ -138,12 +148,20 @@ def add_columns(
     metadata: Metadata, columns: Iterable[str], *, first: bool = False, after: str | None = None
 ) -> Alteration:
     """Add columns given as DDL with dotted paths, such as ``m.value.w INT``."""
+    parsed = [parse_field_ddl(text) for text in columns]
+    return add_new_columns(
+        metadata,
+        [NewColumn(field=field, parent=path, first=first, after=after) for path, field in parsed],
+    )
+
+
+def add_new_columns(metadata: Metadata, columns: Iterable[NewColumn]) -> Alteration:
+    """Add columns, each at a place of its own."""
     schema, listed = metadata.schema, []
-    for text in columns:
-        parent, field = parse_field_ddl(text)
-        schema = add_column(schema, field, parent=parent, first=first, after=after)
-        column = _described(schema, (*parent, field.name))
-        listed.append({"column": column, **_position(first=first, after=after)})
+    for new in columns:
+        schema = add_column(schema, new.field, parent=new.parent, first=new.first, after=new.after)
+        column = _described(schema, (*new.parent, new.field.name))
+        listed.append({"column": column, **_position(first=new.first, after=new.after)})
     return Alteration(
         metadata.with_schema(schema), _operation(OperationName.ADD_COLUMNS, columns=listed)
     )
@@ -211,14 +229,17 @@ def alter(
     metadata: Metadata,
     column: str,
     *,
+    kind: str | None = None,
     nullable: bool | None,
     comment: str | None,
     default: str | None,
     first: bool,
     after: str | None,
 ) -> Alteration:
-    """Change nullability, comment, default or place of a column; what is None stays."""
+    """Change type, nullability, comment, default or place of a column; what is None stays."""
     path = resolve_path(metadata.schema, parse_path(column))
+    if kind is not None and parse_type(kind) != type_at(metadata.schema, path):
+        metadata = widen(metadata, column, kind).metadata
     schema = metadata.schema
     if nullable is not None:
         schema = set_nullable(schema, path, nullable)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from twinlake._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from twinlake.table.rows.arrow_data import ArrowData
     from twinlake.table.rows.delete import files_by_partition
     from twinlake.table.rows.given_columns import (
         columns_with_values,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         UncommittedFiles,
         change_actions,
         commit_change,
+        is_committed,
         table_after,
         table_target,
         write_metrics,
@@ -52,12 +54,15 @@ if TYPE_CHECKING:
         refuse_missing_partitions,
         refuse_partitions_alone,
     )
+    from twinlake.table.rows.write import NewRows, metadata_of_write, new_rows
 
 __all__ = [
     "CHANGE_FIELDS",
     "CHANGE_FOLDER",
     "CHANGE_TYPE",
+    "ArrowData",
     "ArrowRewriter",
+    "NewRows",
     "RemovedFiles",
     "UncommittedFiles",
     "all_files",
@@ -73,6 +78,9 @@ __all__ = [
     "generated_rule",
     "identity_fields",
     "identity_paths",
+    "is_committed",
+    "metadata_of_write",
+    "new_rows",
     "null_value",
     "read_field_metadata",
     "refuse_duplicates",
@@ -95,6 +103,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "twinlake.table.rows.arrow_data": ("ArrowData",),
             "twinlake.table.rows.delete": ("files_by_partition",),
             "twinlake.table.rows.given_columns": (
                 "columns_with_values",
@@ -120,6 +129,7 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "write_vectors",
                 "UncommittedFiles",
                 "commit_change",
+                "is_committed",
                 "table_after",
                 "table_target",
                 "write_metrics",
@@ -140,5 +150,6 @@ if not TYPE_CHECKING:  # most uses of a table change no rows
                 "refuse_missing_partitions",
                 "refuse_partitions_alone",
             ),
+            "twinlake.table.rows.write": ("NewRows", "metadata_of_write", "new_rows"),
         },
     )

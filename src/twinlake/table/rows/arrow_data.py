@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from twinlake.errors import Code, UserError
-from twinlake.schema import Array, Map, Struct, from_arrow, to_arrow, walk_types
+from twinlake.files import plain_batch, plain_type
+from twinlake.schema import Array, Map, Struct, from_arrow, type_to_arrow, walk_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from twinlake.schema import DataType
 
-__all__ = ["ArrowData"]
+__all__ = ["ArrowData", "values_array"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ArrowData:
 
     @classmethod
     def of(cls, data: Any, target: Struct | None = None) -> ArrowData:
-        """From Arrow, pandas, polars, a mapping of columns, a list of rows, or a stream of Arrow.
+        """From Arrow, pandas, polars, a mapping of columns, rows or batches, or a stream of Arrow.
 
         ``target`` says which dictionaries in Python's values are maps and not structs.
 
@@ -35,9 +36,9 @@ class ArrowData:
         'struct<id: long>'
         """
         try:
-            reader = _reader(data, target or Struct(()))
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise _no_rows(data, str(error).splitlines()[0] if str(error) else "") from error
+            reader = _plain(_reader(data, target or Struct(())))
+        except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
+            raise _no_rows(data, _first_line(error)) from error
         return cls(from_arrow(reader.schema), reader)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -45,7 +46,7 @@ class ArrowData:
         try:
             yield from (batch for batch in self.reader if batch.num_rows)
         except pa.ArrowException as error:
-            raise _no_rows(self.reader, str(error).splitlines()[0]) from error
+            raise _no_rows(self.reader, _first_line(error)) from error
 
 
 def _reader(data: Any, target: Struct) -> pa.RecordBatchReader:
@@ -60,26 +61,65 @@ def _reader(data: Any, target: Struct) -> pa.RecordBatchReader:
         return pa.Table.from_batches([pa.record_batch(data)]).to_reader()
     if isinstance(data, dict):
         return _columns(data, target).to_reader()
-    if isinstance(data, list) and all(isinstance(row, dict) for row in data):
-        # Arrow itself would take the names of the first row, and drop what only others have.
-        names = dict.fromkeys(name for row in data for name in row)
-        columns = {name: [row.get(name) for row in data] for name in names}
-        return _columns(columns, target).to_reader()
-    raise TypeError("it is neither Arrow data nor anything that becomes Arrow data")
+    if isinstance(data, list | Iterator):
+        return _rows_or_batches(iter(data), target)
+    raise TypeError("It is neither Arrow data nor anything that becomes Arrow data.")
+
+
+def _rows_or_batches(data: Iterator[Any], target: Struct) -> pa.RecordBatchReader:
+    """Rows as dictionaries are taken all at once, Arrow batches one after the other."""
+    first = list(islice(data, 1))
+    if first and isinstance(first[0], pa.RecordBatch):
+        schema = first[0].schema
+        return pa.RecordBatchReader.from_batches(schema, _alike(chain(first, data), schema))
+    rows = [*first, *data]
+    if other := [row for row in rows if not isinstance(row, dict)]:
+        raise TypeError(f"Rows are dictionaries or Arrow batches, and one is a {_name(other[0])}.")
+    # Arrow itself would take the names of the first row, and drop what only others have.
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return _columns(columns, target).to_reader()
+
+
+def _alike(batches: Iterator[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(schema):
+            # Arrow would hand it on as it is.
+            raise pa.ArrowInvalid(f"The batches have different columns, the first {schema.names}.")
+        yield batch
+
+
+def _plain(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The same rows in types that Arrow computes with: polars has its texts as views."""
+    schema = pa.schema([field.with_type(plain_type(field.type)) for field in reader.schema])
+    if schema == reader.schema:
+        return reader
+    return pa.RecordBatchReader.from_batches(schema, (plain_batch(batch) for batch in reader))
 
 
 def _columns(columns: Mapping[str, Any], target: Struct) -> pa.Table:
     """Columns of Python's values; Arrow finds their types, but for those with maps in them."""
-    made = {}
     _check_names(columns)
+    made = {}
     for name, values in columns.items():
         field = target.get(name)
-        if isinstance(values, list) and field is not None and _has_map(field.type):
-            items = [_with_items(value, field.type) for value in values]
-            made[name] = pa.array(items, to_arrow(Struct((field,))).field(0).type)
-        else:
-            made[name] = values
+        try:
+            made[name] = values_array(values, field.type if field is not None else None)
+        except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
+            raise ValueError(f"Column {name}: {_first_line(error)}") from error
     return pa.table(made)
+
+
+def values_array(values: Any, kind: DataType | None) -> Any:
+    """Values as Arrow; the type of a column says which dictionaries of Python's are maps."""
+    if isinstance(values, pa.Array | pa.ChunkedArray) or hasattr(values, "__arrow_c_stream__"):
+        return values
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        # Of a text Arrow would make as many rows as it has characters.
+        raise TypeError(f"It is one value, a {_name(values)}, where a list of values is expected.")
+    if isinstance(values, list) and kind is not None and _has_map(kind):
+        return pa.array([_with_items(value, kind) for value in values], type_to_arrow(kind))
+    return pa.array(values)
 
 
 def _check_names(values: Mapping[Any, Any]) -> None:
@@ -109,13 +149,23 @@ def _with_items(value: Any, kind: DataType) -> Any:
             return value
 
 
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else ""
+
+
+def _name(value: Any) -> str:
+    kind = type(value)
+    own = kind.__qualname__
+    return own if kind.__module__ == "builtins" else f"{kind.__module__}.{own}"
+
+
 def _no_rows(data: Any, why: str) -> UserError:
-    kind = type(data)
     return UserError(
         Code.INVALID_ARGUMENT,
-        f"A {kind.__module__}.{kind.__qualname__} cannot be written as rows.",
+        f"A {_name(data)} cannot be written as rows.",
         why=why,
-        fix="Pass a pyarrow table, a pandas or polars frame, or another source of Arrow data; a "
-        "Spark frame is written by `twinlake.spark.write(df, path)`.",
-        fields={"type": f"{kind.__module__}.{kind.__qualname__}"},
+        fix="Pass a dictionary with a list of values for each column, a list of dictionaries, a "
+        "pyarrow table or batches of it, a pandas or polars frame, or another source of Arrow "
+        "data; write a Spark frame with `twinlake.spark.write(df, path)`.",
+        fields={"type": _name(data)},
     )

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["fit_array"]
 
+_CLOCKS: Final = "one is an instant, the other a local time"
+_ZONE: Final = (
+    "Give the values a time zone, such as `value.replace(tzinfo=datetime.UTC)` or with pandas "
+    "`frame[column].dt.tz_localize(zone)`, or make the column a TIMESTAMP_NTZ."
+)
+_NO_ZONE: Final = (
+    "Take the time zone from the values, such as `value.replace(tzinfo=None)` or with pandas "
+    "`frame[column].dt.tz_localize(None)`, or make the column a TIMESTAMP."
+)
 _NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _BYTES: Final = (
@@ -27,6 +36,10 @@ _BYTES: Final = (
 _FAMILIES: Final = (_NUMBERS, _TEXTS, _BYTES, (pa.types.is_date,), (pa.types.is_boolean,))
 
 
+#: Of the largest value of 64 bits.
+_INTEGER_DIGITS: Final = 20
+
+
 def fit_array(array: pa.Array, kind: pa.DataType, path: ColumnPath) -> pa.Array:
     """The values as that type: members of structs by name, numbers and times without a loss."""
     if isinstance(array, pa.ExtensionArray):
@@ -36,8 +49,6 @@ def fit_array(array: pa.Array, kind: pa.DataType, path: ColumnPath) -> pa.Array:
         return array
     if kinds.is_dictionary(given):
         return fit_array(array.dictionary_decode(), kind, path)
-    if kinds.is_run_end_encoded(given):
-        return fit_array(pc.run_end_decode(array), kind, path)
     if kinds.is_null(given):
         return pa.nulls(len(array), kind)
     if kinds.is_struct(kind) and kinds.is_struct(given):
@@ -94,7 +105,7 @@ def _fit_leaf(array: pa.Array, kind: pa.DataType, path: ColumnPath) -> pa.Array:
     given, kinds = array.type, pa.types
     if kinds.is_timestamp(kind) and kinds.is_timestamp(given):
         if (given.tz is None) != (kind.tz is None):
-            raise _misfit(array, kind, path, "one is an instant, the other a local time")
+            raise _misfit(array, kind, path, _CLOCKS, _ZONE if given.tz is None else _NO_ZONE)
         return _cast(array, pa.timestamp("us", given.tz), path).cast(kind)
     for family in _FAMILIES:
         if any(test(given) for test in family) and any(test(kind) for test in family):
@@ -107,19 +118,29 @@ def _fit_leaf(array: pa.Array, kind: pa.DataType, path: ColumnPath) -> pa.Array:
 def _cast(array: pa.Array, kind: pa.DataType, path: ColumnPath) -> pa.Array:
     if pa.types.is_floating(array.type) and pa.types.is_floating(kind):
         return array.cast(kind, safe=False)
+    given = array
     try:
-        return array.cast(kind)
+        if pa.types.is_integer(array.type) and pa.types.is_decimal(kind):
+            # Arrow asks for room for every value of the type; here those that there are count.
+            given = array.cast(pa.decimal256(_INTEGER_DIGITS + kind.scale, kind.scale))
+        return given.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _misfit(array, kind, path, str(error).splitlines()[0]) from error
 
 
-def _misfit(array: pa.Array, kind: pa.DataType, path: ColumnPath, why: str) -> UserError:
+def _misfit(
+    array: pa.Array,
+    kind: pa.DataType,
+    path: ColumnPath,
+    why: str,
+    fix: str = "Cast or correct the column before writing.",
+) -> UserError:
     shown = render_path(path)
     return UserError(
         Code.SCHEMA_EVOLUTION,
         f"Values of type {array.type} cannot be stored in column {shown}, which is {kind}.",
         why=why,
-        fix="Cast or correct the column before writing.",
+        fix=fix,
         delta_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         fields={"column": shown, "from": str(array.type), "to": str(kind)},
     )

@@ -6,6 +6,7 @@ conditions and rows that the source lacks are for Spark.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -25,13 +26,30 @@ from twinlake.commit.plans import (
 )
 from twinlake.errors import Code, UserError, listed
 from twinlake.files import ROW_INDEX, map_ahead
-from twinlake.schema import quote_name, to_arrow
+from twinlake.schema import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    quote_name,
+    to_arrow,
+)
 from twinlake.schema.predicates import (
     Column,
     Comparison,
     Literal,
     Op,
     all_of,
+    comparable,
 )
 from twinlake.table.rows.arrow_data import ArrowData
 from twinlake.table.rows.fitted_array import fit_array
@@ -52,10 +70,25 @@ if TYPE_CHECKING:
 
 __all__ = ["RowMerge"]
 
-#: Types whose equal values Arrow finds by hashing as Spark does; floats have NaN and two zeros.
+#: Types of which Arrow finds equal values as Spark does.
 _KEY_TYPES: Final = frozenset(
-    ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
+    (
+        BYTE,
+        SHORT,
+        INTEGER,
+        LONG,
+        FLOAT,
+        DOUBLE,
+        BOOLEAN,
+        STRING,
+        BINARY,
+        DATE,
+        TIMESTAMP,
+        TIMESTAMP_NTZ,
+    )
 )
+#: Types whose statistics bound them; floats have NaN.
+_BOUNDED: Final = frozenset((BYTE, SHORT, INTEGER, LONG, STRING, DATE))
 _SOURCE: Final = "__twinlake_source"
 _FILE: Final = "__twinlake_file"
 
@@ -104,6 +137,9 @@ class RowMerge:
             implicit_casts=True,
             ids=self.table.runtime.ids,
         )
+        if not data.schema.fields:
+            # An empty list of rows, say: it does not even say that it has the keys.
+            return None
         keys = self._keys(data, before)
         source = pa.Table.from_batches(list(data.batches()), data.reader.schema).combine_chunks()
         fitted = self._key_table(source, keys, metadata)
@@ -139,7 +175,9 @@ class RowMerge:
             if field is None or given is None:
                 where = "the table" if field is None else "the data"
                 problems.append(f"{name} is not a column of {where}")
-            elif str(field.type) not in _KEY_TYPES:
+            elif not comparable(field):
+                by_spark.append(f"{name} is a CHAR, which only Spark compares")
+            elif field.type not in _KEY_TYPES and not isinstance(field.type, Decimal):
                 by_spark.append(f"{name} is {field.type}, by which only Spark matches rows")
             else:
                 found.append(field.name)
@@ -148,8 +186,8 @@ class RowMerge:
                 Code.INVALID_ARGUMENT if problems else Code.SPARK_REQUIRED,
                 "Rows cannot be matched by these columns.",
                 why=listed([*problems, *by_spark]),
-                fix="Name columns of whole numbers, strings, binaries, dates or timestamps that "
-                "both have, or merge with `twinlake.spark.DeltaTable.merge`.",
+                fix="Name columns that both have, of no nested type, or merge with "
+                "`twinlake.spark.DeltaTable.merge`.",
                 fields={"problems": [*problems, *by_spark]},
             )
         return tuple(found)
@@ -174,7 +212,7 @@ class RowMerge:
         columns = {}
         for key in keys:
             column = _flat(source.column(by_name[key.casefold()]))
-            columns[key] = fit_array(column, kinds.field(key).type, (key,))
+            columns[key] = _hashed(fit_array(column, kinds.field(key).type, (key,)))
         return pa.table({**columns, _SOURCE: pa.array(np.arange(source.num_rows))})
 
     def _merge(
@@ -227,6 +265,9 @@ class RowMerge:
         def found(item: tuple[int, AddFile]) -> pa.Table:
             number, add = item
             rows = pa.Table.from_batches(list(reader.readable_batches(add)), reader.schema)
+            for place, key in enumerate(keys):
+                if pa.types.is_floating(rows.schema.field(place).type):
+                    rows = rows.set_column(place, key, _hashed(_flat(rows.column(place))))
             joined = rows.join(source_keys, list(keys), join_type="inner", use_threads=False)
             named = joined.select([ROW_INDEX, _SOURCE])
             numbers = pa.repeat(pa.scalar(number, pa.int64()), named.num_rows)
@@ -296,6 +337,15 @@ class _Update:
         return self._changed.batch(arrays)
 
 
+def _hashed(keys: pa.Array) -> pa.Array:
+    """Keys as the join compares them: as in Spark NaN equals NaN, and one zero the other."""
+    if not pa.types.is_floating(keys.type):
+        return keys
+    zero, nan = (pa.scalar(value, keys.type) for value in (0.0, math.nan))
+    alike = pc.if_else(pc.is_nan(keys), nan, pc.add(keys, zero))
+    return alike.view(pa.int64() if keys.type == pa.float64() else pa.int32())
+
+
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
@@ -317,7 +367,7 @@ def _key_range(source: pa.Table, keys: Sequence[str], metadata: Metadata) -> Exp
     for key in keys:
         field = metadata.schema.get(key)
         assert field is not None
-        if str(field.type) not in ("byte", "short", "integer", "long", "string", "date"):
+        if field.type not in _BOUNDED:
             continue
         ends = pc.min_max(source[key]).as_py()
         if ends["min"] is None:

@@ -167,7 +167,11 @@ def refuse_mismatch(
         + (f"; and {len(reasons) - 20} more" if len(reasons) > 20 else ""),
         fix=" ".join(fixes),
         delta_class="DELTA_METADATA_MISMATCH",
-        fields={"differences": reasons},
+        fields={
+            "differences": reasons,
+            "columns": list(differences),
+            "partitions": list(partitioning[0]) if partitioning is not None else [],
+        },
     )
 
 

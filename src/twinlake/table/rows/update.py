@@ -13,6 +13,7 @@ from twinlake.commit.plans import TableRules, plan_update
 from twinlake.errors import Code, UserError, listed
 from twinlake.schema import GENERATION_EXPRESSION_KEY, to_arrow, type_to_arrow
 from twinlake.schema.predicates import parse_predicate
+from twinlake.table.rows.arrow_data import values_array
 from twinlake.table.rows.fitted_array import fit_array
 from twinlake.table.rows.given_columns import refuse_update
 from twinlake.table.rows.row_change import LocalRowChange
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from twinlake.commit import CommitOptions, CommitResult
     from twinlake.protocol import Metadata
+    from twinlake.schema import StructField
     from twinlake.table.view import TableView
 
 __all__ = ["ChangedRows", "update_rows"]
@@ -78,7 +80,7 @@ class _Assignments:
             if isinstance(given, str):
                 values.append((place, RowValue.of(given, metadata.schema, field.type).values))
             else:
-                values.append((place, _constant(given, type_to_arrow(field.type), field.name)))
+                values.append((place, _constant(given, field)))
         return cls(tuple(values), ChangedRows.of(metadata, frozenset(places)))
 
     def apply(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -111,17 +113,17 @@ def _places(assigned: Mapping[str, Any], metadata: Metadata) -> dict[int, Any]:
     return found
 
 
-def _constant(value: Any, kind: pa.DataType, name: str) -> Value:
+def _constant(value: Any, field: StructField) -> Value:
     try:
-        given = pa.array([value])
-        one = fit_array(given, kind, (name,))[0]
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        given = values_array([value], field.type)
+        one = fit_array(given, type_to_arrow(field.type), (field.name,))[0]
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise UserError(
             Code.INVALID_ARGUMENT,
-            f"{value!r} cannot be stored in column {name}.",
+            f"{value!r} cannot be stored in column {field.name}.",
             why=str(error).splitlines()[0] if str(error) else "",
             fix="Pass a value of the column's type, or an SQL expression as text.",
-            fields={"column": name},
+            fields={"column": field.name},
         ) from error
     return lambda rows: pa.repeat(one, rows.num_rows)
 

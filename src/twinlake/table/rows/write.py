@@ -40,21 +40,63 @@ if TYPE_CHECKING:
 
     from twinlake.commit import CommitOptions, CommitResult
     from twinlake.protocol import Metadata
+    from twinlake.runtime import Ids
+    from twinlake.schema import Struct
     from twinlake.schema.predicates import Expr
     from twinlake.table.view import TableView
 
-__all__ = ["RowWrite", "new_rows"]
+__all__ = ["NewRows", "RowWrite", "metadata_of_write", "new_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """How batches of some columns become rows of a table that fulfil its rules."""
+
+    fitted: FittedRows
+    rules: RowRules
+
+    @classmethod
+    def of(cls, given: Struct, metadata: Metadata) -> NewRows:
+        """For data with the ``given`` columns; what only Spark can do is refused here."""
+        names = given.names()
+        refuse_explicit(metadata.schema, names)
+        refuse_missing(given, metadata.schema, defaults=True)
+        computed = computed_columns(metadata, names)
+        return cls(FittedRows.of(names, metadata), RowRules.of(metadata, computed=computed))
+
+    def batch(self, data: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch, checked."""
+        return self.rules.checked(self.fitted.batch(data))
 
 
 def new_rows(data: ArrowData, metadata: Metadata) -> Iterator[pa.RecordBatch]:
     """The rows with the columns of the table, checked; raises before the first where it can."""
-    given = data.schema.names()
-    refuse_explicit(metadata.schema, given)
-    refuse_missing(data.schema, metadata.schema, defaults=True)
-    computed = computed_columns(metadata, given)
-    fitted = FittedRows.of(given, metadata)
-    rules = RowRules.of(metadata, computed=computed)
-    return (rules.checked(fitted.batch(batch)) for batch in data.batches())
+    rows = NewRows.of(data.schema, metadata)
+    return (rows.batch(batch) for batch in data.batches())
+
+
+def metadata_of_write(
+    given: Struct,
+    metadata: Metadata,
+    *,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    ids: Ids | None = None,
+) -> Metadata:
+    """The metadata that data with the ``given`` columns leaves; refuses data that do not fit."""
+    refuse_duplicates(given)
+    changed = evolve(
+        given,
+        metadata,
+        merge_schema=merge_schema,
+        overwrite_schema=overwrite_schema,
+        implicit_casts=not overwrite_schema,
+        ids=ids,
+    )
+    valued = columns_with_values(given, changed)
+    refuse_missing_partitions(changed, [*given.names(), *valued])
+    refuse_partitions_alone(changed, valued)
+    return changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +121,13 @@ class RowWrite:
             TableRules.of(self.table.metadata).refuse_row_loss("WRITE")
         where = None if self.where is None else exact_predicate(self.where, self.table.snapshot)
         data = ArrowData.of(self.data, None if self.overwrite_schema else self.table.schema)
-        refuse_duplicates(data.schema)
-        metadata = evolve(
+        metadata = metadata_of_write(
             data.schema,
             self.table.metadata,
             merge_schema=self.merge_schema,
             overwrite_schema=self.overwrite_schema,
-            implicit_casts=not self.overwrite_schema,
             ids=self.table.runtime.ids,
         )
-        valued = columns_with_values(data.schema, metadata)
-        refuse_missing_partitions(metadata, [*data.schema.names(), *valued])
-        refuse_partitions_alone(metadata, valued)
         rows = new_rows(data, metadata)
         with LocalRowChange(
             self.table, self._operation(), metadata, options=self.options, txn=self.txn

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.rest_catalog import rest_caller, schema
+from tests.support.scale import scale
 from twinlake import Table
+from twinlake.errors import Code, CommitUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,6 +172,53 @@ def test_a_creation_with_a_key_happens_once(server: RestCaller) -> None:
     first, again = (server.send("POST", "n/tables", body, key) for _ in range(2))
     assert first.json() == again.json()
     assert server.send("POST", "n/tables", body).status_code == 409
+
+
+@pytest.mark.parametrize("keys", [("k", "k"), (None, None), ("k", "l")])
+def test_a_creation_that_was_cut_short_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str | None, str | None]
+) -> None:
+    """The server that had begun it was killed; nobody waits for it, and no name is taken by it."""
+    body = {"name": "t", "schema": schema()}
+    headers = [{} if key is None else {"Idempotency-Key": key} for key in keys]
+
+    def cut_short(*_: Any, **__: Any) -> None:
+        raise CommitUnknown(Code.COMMIT_UNKNOWN, "The server was killed.")
+
+    with rest_caller(tmp_path) as server:
+        server.namespace("n")
+        with monkeypatch.context() as patch:
+            patch.setattr("twinlake.table.iceberg_commits.commit_loop.create_table", cut_short)
+            assert server.send("POST", "n/tables", body, headers[0]).status_code == 500
+        assert server.send("HEAD", "n/tables/t").status_code == 404
+        elsewhere = {**body, "location": f"{server.folder}/elsewhere"}
+        assert server.send("POST", "n/tables", elsewhere).status_code == 409
+        refused = {**body, "schema": schema(("t", "time"))}
+        assert server.send("POST", "n/tables", refused).status_code == 400
+
+        made = server.send("POST", "n/tables", body, headers[1])
+
+        assert (made.status_code, _delta(made.json()).version) == (200, 0)
+        assert server.ok("GET", "n/tables/t") == made.json()
+        assert len(server.ok("GET", "n/tables")["identifiers"]) == 1
+        assert len(list((server.folder / "n").iterdir())) == 1
+
+
+def test_creations_of_one_table_at_two_servers(tmp_path: Path) -> None:
+    """One makes it; the other is refused, or is answered the same where it has the same key."""
+    with rest_caller(tmp_path) as one, rest_caller(tmp_path) as two:
+        one.namespace("n")
+        for number in range(scale(6, 100)):
+            body = {"name": f"t{number}", "schema": schema()}
+            key = {"Idempotency-Key": str(uuid.uuid4())} if number % 2 else {}
+            with ThreadPoolExecutor(2) as pool:
+                asked = [pool.submit(c.send, "POST", "n/tables", body, key) for c in (one, two)]
+                answers = [future.result() for future in asked]
+            statuses = sorted(answer.status_code for answer in answers)
+            assert statuses == ([200, 200] if key else [200, 409]), [a.text for a in answers]
+            told = {a.json()["metadata"]["table-uuid"] for a in answers if a.status_code == 200}
+            assert told == {one.ok("GET", f"n/tables/t{number}")["metadata"]["table-uuid"]}
+        assert len(list((one.folder / "n").iterdir())) == scale(6, 100)
 
 
 def test_a_rename_keeps_the_place_and_the_rows(server: RestCaller) -> None:

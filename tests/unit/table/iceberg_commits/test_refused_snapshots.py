@@ -57,6 +57,9 @@ def fresh(writer: OutsideWriter) -> Record:
     return writer.write([{"id": 7}])
 
 
+_REMOVE_MAIN = {"action": "remove-snapshot-ref", "ref-name": "main"}
+
+
 CASES: dict[str, tuple[Callable[[OutsideWriter], list[Record]], str]] = {
     "no manifests": (lambda w: with_rows(w, []), "neither listed nor deleted"),
     "manifest dropped": (
@@ -144,6 +147,14 @@ CASES: dict[str, tuple[Callable[[OutsideWriter], list[Record]], str]] = {
     ),
     "no parent": (lambda w: w.change(added=[fresh(w)], parent_snapshot_id=None), "follows None"),
     "staged": (lambda w: w.change(added=[fresh(w)])[:1], "staged snapshots"),
+    "main set and removed": (
+        lambda w: [*w.change(added=[fresh(w)]), _REMOVE_MAIN],
+        "removing main where the request has set it before",
+    ),
+    "main removed and set back": (
+        lambda w: [_REMOVE_MAIN, *w.to_main(w.snapshot("", snapshot_id=w.main))[1:]],
+        "main at its old snapshot",
+    ),
     "append that removes": (
         lambda w: w.change(removed=[w.live()[0]["data_file"]]),
         "an append removes",

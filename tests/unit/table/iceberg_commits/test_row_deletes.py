@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.iceberg.outside_writer import (
@@ -155,6 +156,23 @@ def test_damaged_delete_files(kept: OutsideWriter, damage: Callable[[bytes], byt
     path = Path(delete["file_path"].removeprefix("file://"))
     path.write_bytes(damage(path.read_bytes()))
     refused(kept, kept.change(deletes=[delete], operation="delete"), "cannot be read")
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY"])
+def test_a_delete_file_that_unpacks_to_more_than_the_limit(
+    kept: OutsideWriter, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    """What reads it allocates what the header of a page says."""
+    (file,) = (one["data_file"] for one in kept.live())
+    delete = kept.positions([(file, 1)])
+    path = Path(delete["file_path"].removeprefix("file://"))
+    rows = pa.table({"file_path": ["a" * (4 << 20)], "pos": [1]})
+    options: Any = {"use_dictionary": False, "column_encoding": {"file_path": encoding}}
+    pq.write_table(rows, path, compression="zstd", write_statistics=False, **options)
+    assert path.stat().st_size < 10_000
+    limits = CommitLimits(unpacked_bytes=1 << 20)
+    monkeypatch.setattr(kept, "commits", IcebergCommits(limits=limits))
+    refused(kept, kept.change(deletes=[delete], operation="delete"), "it unpacks to 4,194,")
 
 
 # Format 3

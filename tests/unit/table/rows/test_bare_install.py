@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.process
 
-_PROGRAM = """
+_WITHOUT = """
 import sys
 
 ABSENT = {"pyspark", "py4j", "pandas", "polars", "duckdb", "pyiceberg", "deltalake"}
@@ -26,7 +26,9 @@ class Absent:
 
 
 sys.meta_path.insert(0, Absent())
+"""
 
+_PROGRAM = """
 import twinlake
 
 t = twinlake.Table.create(sys.argv[1], "id INT, s STRING, day DATE DEFAULT DATE'2024-05-01'",
@@ -43,11 +45,41 @@ for name in ("pandas", "polars", "duckdb"):
         assert f"twinlake[{name}]" in error.fix
     else:
         raise AssertionError(name)
+try:
+    from twinlake.spark import scan
+except ModuleNotFoundError as error:
+    assert "pip install 'twinlake[spark]'" in str(error)
+else:
+    raise AssertionError("spark")
 print("read and written")
+"""
+
+_COMMANDS = """
+from click.testing import CliRunner
+from twinlake.cli import main
+
+for arguments in (["demo", "--keep", sys.argv[1]], ["reorg", sys.argv[1] + "/t", "--yes"]):
+    if arguments[0] == "reorg":
+        import twinlake
+        twinlake.Table.create(arguments[1], "id INT").append({"id": [1]})
+    found = CliRunner().invoke(main, arguments)
+    assert found.exit_code == 1, found.output
+    assert "TWIN-SPARK-REQUIRED" in found.stderr, found.stderr
+    assert "pip install 'twinlake[spark]'" in found.stderr, found.stderr
+print("named")
 """
 
 
 def test_rows_without_any_extra(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", _PROGRAM, str(tmp_path / "t")]
+    assert _run(_PROGRAM, tmp_path / "t") == "read and written"
+
+
+def test_commands_name_the_extra_that_they_need(tmp_path: Path) -> None:
+    assert _run(_COMMANDS, tmp_path) == "named"
+
+
+def _run(program: str, path: Path) -> str:
+    command = [sys.executable, "-W", "error", "-c", _WITHOUT + program, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "read and written"), done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinlake import ConflictError, Table, UserError
-from twinlake.actions import AddCDCFile
+from twinlake.actions import AddCDCFile, AddFile
 from twinlake.errors import Code
 from twinlake.log import read_commit
 
@@ -319,13 +319,49 @@ def test_merge_never_matches_nulls_and_refuses_two_sources_for_a_row(tmp_path: P
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"on": []}, {"on": "nope"}, {"on": "f"}, {"on": "id", "update": False, "insert": False}],
+    [
+        {"on": []},
+        {"on": "nope"},
+        {"on": "l"},
+        # Padded texts are equal where their bytes are not.
+        {"on": ["id", "c"]},
+        {"on": "id", "update": False, "insert": False},
+    ],
+    ids=str,
 )
 def test_a_merge_that_cannot_be_done_is_refused(tmp_path: Path, arguments: dict[str, Any]) -> None:
-    t = Table.create(tmp_path, "id INT, f DOUBLE").append({"id": [1], "f": [1.0]})
+    t = Table.create(tmp_path, "id INT, l ARRAY<INT>, c CHAR(3)")
+    t = t.append({"id": [1], "c": ["a"]})
     with pytest.raises(UserError):
-        t.merge({"id": [1], "f": [2.0]}, **arguments)
+        t.merge({"id": [1], "l": [[1]], "c": ["a"]}, **arguments)
     assert Table.open(tmp_path).version == t.version
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "given", "new"),
+    [
+        ("DOUBLE", [0.0, float("nan"), 1.5], [-0.0, -float("nan"), 1.5], [2.5]),
+        ("FLOAT", [-0.0, float("nan"), 0.1], [0.0, float("nan"), 0.1], [float("inf")]),
+        ("DECIMAL(5,2)", [Decimal("1.5"), Decimal(-1), Decimal(0)], [1.5, -1.0, 0.0], [9.25]),
+        ("BOOLEAN", [True], [True], [False]),
+        ("DATE", [dt.date(1, 1, 1)], [dt.date(1, 1, 1)], [dt.date(9999, 1, 1)]),
+    ],
+)
+def test_keys_match_as_spark_compares_them(
+    tmp_path: Path, kind: str, own: list[Any], given: list[Any], new: list[Any]
+) -> None:
+    t = Table.create(tmp_path, f"k {kind}, n INT")
+    t = t.append({"k": [*own, None], "n": [0] * (len(own) + 1)})
+    t = t.merge({"k": [*given, *new], "n": [1] * (len(given) + len(new))}, on="k")
+    found = t.to_arrow().to_pylist()
+    assert len(found) == len(own) + 1 + len(new)
+    assert [row for row in found if row["n"] == 0] == [{"k": None, "n": 0}]
+
+
+def test_a_merge_of_no_rows_changes_nothing(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT").append({"id": [1]})
+    for data in ([], {}, iter(())):
+        assert t.merge(data, on="id").version == t.version
 
 
 def test_append_only_tables_lose_no_row(tmp_path: Path) -> None:
@@ -382,3 +418,107 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path, data: Any) -> None:
     with pytest.raises(UserError, match="names of columns and fields are text"):
         t.append(data)
     assert Table.open(tmp_path).version == 0
+
+
+def test_frames_of_polars_are_merged_as_they_are(tmp_path: Path) -> None:
+    import polars
+
+    t = Table.create(tmp_path, "s STRING, c STRING, l ARRAY<STRING>, st STRUCT<a: STRING>")
+    t = t.append({"s": ["a"], "c": ["old"]})
+    parts = [
+        polars.DataFrame(
+            {"s": [key], "c": [text], "l": [[text, None]], "st": [{"a": text}]},
+            schema_overrides={"c": polars.Categorical},
+        )
+        for key, text in (("a", "new"), ("b", None))
+    ]
+    # In chunks of their own, each with its dictionary.
+    t = t.merge(polars.concat(parts, rechunk=False), on="s")
+    assert rows(t) == [
+        {"s": "a", "c": "new", "l": ["new", None], "st": {"a": "new"}},
+        {"s": "b", "c": None, "l": [None, None], "st": {"a": None}},
+    ]
+
+
+def test_batches_and_rows_may_come_one_after_the_other(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT")
+    t = t.append(pa.record_batch({"id": [n]}) for n in (1, 2))
+    t = t.append([pa.record_batch({"id": [3]}), pa.record_batch({"id": [4]})])
+    t = t.append({"id": n} for n in (5, 6)).append(t.to_batches(where="id = 2"))
+    assert sorted(t.to_arrow()["id"].to_pylist()) == [1, 2, 2, 3, 4, 5, 6]
+    assert t.overwrite(iter(())).count() == 0
+    other = [pa.record_batch({"id": [1]}), pa.record_batch({"x": [1]})]
+    with pytest.raises(UserError, match="different columns"):
+        t.append(other)
+    assert sorted(p.name for p in tmp_path.glob("*.parquet")) == sorted(
+        add.path for version in (1, 2, 3, 4) for add in _added(t, version)
+    )
+
+
+def _added(table: Table, version: int) -> list[AddFile]:
+    return [a for a in read_commit(table.snapshot.store, version) if isinstance(a, AddFile)]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"id": "abc"}, "Column id: It is one value, a str"),
+        ({"id": 1}, "Column id: It is one value, a int"),
+        ({"id": None}, "Column id: It is one value"),
+        ({"id": [1, "a"]}, "Column id: Could not convert 'a'"),
+        ({"id": [2**70]}, "Column id: .* too large"),
+        ([{"id": 1}, (2,)], "Rows are dictionaries or Arrow batches, and one is a tuple"),
+        ("table.parquet", "neither Arrow data"),
+        (None, "neither Arrow data"),
+    ],
+    ids=str,
+)
+def test_what_is_no_data_is_refused(tmp_path: Path, data: Any, why: str) -> None:
+    t = Table.create(tmp_path, "id STRING")
+    with pytest.raises(UserError, match=why) as caught:
+        t.append(data)
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    assert "a list of dictionaries" in caught.value.fix
+    assert Table.open(tmp_path).version == 0
+
+
+def test_whole_numbers_are_decimals_where_these_have_room(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "d DECIMAL(10,2), f DECIMAL(38,0), e DECIMAL(38,38)")
+    t = t.append({"d": [1, -99_999_999, None], "f": [2**63 - 1, -(2**63), 0], "e": [0, None, 0]})
+    assert t.to_arrow().to_pydict() == {
+        "d": [Decimal(1), Decimal(-99_999_999), None],
+        "f": [Decimal(2**63 - 1), Decimal(-(2**63)), Decimal(0)],
+        "e": [Decimal(0), None, Decimal(0)],
+    }
+    assert t.update({"d": 7}).to_arrow()["d"].to_pylist() == [Decimal(7)] * 3
+    with pytest.raises(UserError, match="int64 cannot be stored in column d"):
+        t.append({"d": [100_000_000]})
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "fix"),
+    [
+        ("at", dt.datetime(2024, 1, 1), "tzinfo=datetime.UTC"),
+        ("local", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "tzinfo=None"),
+    ],
+)
+def test_times_say_how_they_become_the_other_kind(
+    tmp_path: Path, column: str, value: dt.datetime, fix: str
+) -> None:
+    t = Table.create(tmp_path, "at TIMESTAMP, local TIMESTAMP_NTZ")
+    with pytest.raises(UserError, match="an instant") as caught:
+        t.append({column: [value]})
+    assert fix in caught.value.fix
+
+
+def test_constants_of_an_update_are_of_every_type(tmp_path: Path) -> None:
+    t = Table.create(tmp_path, "id INT, m MAP<STRING, INT>, l ARRAY<INT>, st STRUCT<a: INT>")
+    t = t.append({"id": [1, 2]})
+    t = t.update({"m": {"a": 1}, "l": [1, None], "st": {"a": 5}}, where="id = 2")
+    assert rows(t) == [
+        {"id": 1, "m": None, "l": None, "st": None},
+        {"id": 2, "m": [("a", 1)], "l": [1, None], "st": {"a": 5}},
+    ]
+    for value in (2**70, {"a": "x"}):
+        with pytest.raises(UserError, match=r"cannot be stored in column"):
+            t.update({"m" if isinstance(value, dict) else "id": value})

@@ -75,6 +75,8 @@ class MergeRequest:
     target: DataFrame | None = None
     """The frame of the table that expressions may have taken columns from."""
     options: CommitOptions = field(default_factory=CommitOptions)
+    txn: tuple[str, int] | None = None
+    """The application and its version that the commit is to be known by."""
 
 
 def merge(spark: SparkSession, table: Table, request: MergeRequest) -> Mapping[str, int]:
@@ -86,7 +88,7 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> Mapping[s
     run = _Merge.of(spark, table, request)
     with run.change as change:
         outcome = run.outcome()
-        change.commit(outcome, started=started)
+        change.commit(outcome, started=started, txn=request.txn)
     return {key: int(value) for key, value in outcome.metrics.items()}
 
 

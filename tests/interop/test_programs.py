@@ -1,0 +1,112 @@
+"""Programs written for Delta Spark, unchanged on both: with its jar, and with twinlake alone.
+
+Each runs on Delta Spark in the session of the test run, and under ``enable(spark, delta=True)`` in
+a process without the jar. Compared are what the program returns and every table that it leaves:
+schema, operations, properties, protocol and rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.programs.running import program_names, run_programs
+from tests.support.programs.states import table_states
+from tests.support.spark.child_drivers import bare_environment, run_child
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_SECONDS = 900.0
+
+#: Programs that cannot run yet: the code of the refusal, and what is missing.
+REFUSED: dict[str, tuple[str, str]] = {}
+
+#: What may differ in the tables of a program, and why.
+DIFFERENT: dict[str, dict[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class Side:
+    """What all programs came to, and the folders that their tables are in."""
+
+    outcomes: dict[str, dict[str, Any]]
+    folder: Path
+    warehouse: Path
+
+    def states(self, name: str) -> dict[str, dict[str, Any]]:
+        return table_states(self.folder / name)
+
+
+def _warehouse(spark: SparkSession) -> Path:
+    location = spark.conf.get("spark.sql.warehouse.dir")
+    assert location is not None
+    return Path(location.removeprefix("file:"))
+
+
+@pytest.fixture(scope="module")
+def sides(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
+    theirs, ours = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("ours")
+    child = tmp_path_factory.mktemp("child")
+    task = {
+        "programs": str(ours),
+        "names": program_names(),
+        "settings": {
+            "spark.twinlake.upgradePolicy": "minimal",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.driver.memory": "1g",
+        },
+    }
+    found: dict[str, Any] = {}
+
+    def run() -> None:
+        environment = bare_environment(child, TZ="UTC")
+        found.update(run_child("programs", child, task, environment=environment, seconds=_SECONDS))
+
+    other = threading.Thread(target=run)
+    other.start()
+    outcomes = run_programs(delta_spark, theirs, program_names())
+    other.join()
+    assert found, "the process without the jar did not report"
+    return (
+        Side(outcomes, theirs, _warehouse(delta_spark)),
+        Side(found, ours, child / "warehouse"),
+    )
+
+
+@pytest.mark.parametrize("name", program_names())
+def test_a_program_runs_unchanged(sides: tuple[Side, Side], name: str) -> None:
+    theirs, ours = (side.outcomes[name] for side in sides)
+    assert "result" in theirs, theirs["trace"]
+    if name in REFUSED:
+        code, why = REFUSED[name]
+        assert ours.get("code") == code, f"{why}: {ours}"
+        return
+    assert "result" in ours, ours["trace"]
+    assert ours["result"] == theirs["result"]
+    allowed = DIFFERENT.get(name, {})
+    assert _kept(sides[1].states(name), allowed) == _kept(sides[0].states(name), allowed)
+
+
+def _kept(states: dict[str, dict[str, Any]], without: dict[str, str]) -> dict[str, dict[str, Any]]:
+    return {
+        path: {key: value for key, value in state.items() if key not in without}
+        for path, state in states.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["named_rows", "sql_people", "written_to", "built_rows"])
+def test_tables_with_names_are_the_same(sides: tuple[Side, Side], name: str) -> None:
+    states = [table_states(side.warehouse / name) for side in sides]
+    assert states[1] == states[0]
+
+
+def test_there_are_enough_programs() -> None:
+    assert len(program_names()) >= 30
+    assert set(REFUSED) <= set(program_names())
