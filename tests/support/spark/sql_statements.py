@@ -164,6 +164,8 @@ SCRIPTS: dict[str, list[Any]] = {
         "WHEN MATCHED THEN UPDATE SET d = 'twice'",
         "MERGE INTO {t} t USING {s} s ON t.id = s.id "
         "WHEN MATCHED THEN DELETE WHEN MATCHED THEN UPDATE SET d = 'never'",
+        "MERGE INTO {t} t USING {s} s ON t.id = s.id AND t.id IN (SELECT id FROM {s}) "
+        "WHEN MATCHED THEN DELETE",
         "MERGE INTO {t} t USING no_such_table s ON t.id = s.id WHEN MATCHED THEN DELETE",
         "MERGE INTO {t} t USING {s} s ON t.id = s.id",
         "MERGE INTO no_such_table t USING {s} s ON t.id = s.id WHEN MATCHED THEN DELETE",

@@ -34,10 +34,11 @@ __all__ = ["sql"]
 def sql(output: Output, statement: str, args: Sequence[str], limit: int | None) -> None:
     """Run one statement of SQL on tables by Spark.
 
-    Tables are named as they are in the catalog of names, or by path: twinlake sql "select * from
-    delta.`/data/orders` where id = 7". Queries, MERGE, UPDATE, DELETE, INSERT, CREATE TABLE, ALTER
-    TABLE and Delta's own statements run at once, without a preview. Spark is started on this
-    machine for it; twinlake query reads one table without Spark.
+    Tables are named as they are in the catalog of names, or by path: twinlake sql 'select * from
+    delta.`/data/orders` where id = 7'. The quotes are single ones, since shells run what stands
+    in backticks. Queries, MERGE, UPDATE, DELETE, INSERT, CREATE TABLE, ALTER TABLE and Delta's own
+    statements run at once, without a preview. Spark is started on this machine for it; twinlake
+    query reads one table without Spark.
     """
     wanted = shown_rows(limit, is_terminal=output.is_terminal)
     with (

@@ -113,7 +113,7 @@ def merge_rows(statement: SparkStatement, plan: Any) -> DataFrame | None:
         return None
     target, alias = found
     source = query_frame(statement, plan.sourceTable())
-    condition = statement.tree.column(plan.mergeCondition())
+    condition = one_row_column(statement, plan.mergeCondition(), "the condition of MERGE")
     schema = statement.snapshot(target).metadata.schema
     builder = statement.delta_table(target, alias).merge(source, condition)
     for clause in items(plan.matchedActions()):
@@ -131,7 +131,9 @@ def _when(statement: SparkStatement, clause: Any) -> tuple[str, Column | None]:
     """What a clause does, and under which condition."""
     condition = option(clause.condition())
     kind = str(clause.getClass().getSimpleName())
-    return kind, None if condition is None else statement.tree.column(condition)
+    if condition is None:
+        return kind, None
+    return kind, one_row_column(statement, condition, "a clause of MERGE")
 
 
 def _matched(

@@ -17,7 +17,7 @@ from twinlake.spark.api.catalog import (
     session_catalog,
     table_exists_at,
 )
-from twinlake.spark.session import open_table
+from twinlake.spark.session import open_table, session_conf
 from twinlake.spark.spark_types import quoted
 from twinlake.storage import parse_location
 
@@ -137,7 +137,7 @@ class TableNames:
 
     def _named(self, parts: NameParts) -> SqlTable | None:
         bare = without_spark_catalog(parts)
-        if len(bare) > 3 or not all(part.isprintable() and part for part in bare):
+        if not all(part.isprintable() and part for part in bare) or self._is_spark_catalog(bare):
             return None
         name = ".".join(quoted(part) for part in bare)
         if not self.catalog.exists(name):
@@ -146,6 +146,12 @@ class TableNames:
         if not table_exists_at(self.spark, location):
             raise missing_table(shown_name(parts), f"there is no Delta log at {location}")
         return SqlTable(parts=parts, reference=CatalogTableReference(location=location, name=full))
+
+    def _is_spark_catalog(self, parts: NameParts) -> bool:
+        """Whether a name begins with a catalog that Spark was given."""
+        if len(parts) < 3:
+            return False
+        return bool(session_conf(self.spark, f"spark.sql.catalog.{parts[0]}", ""))
 
     def qualifier(self, table: SqlTable) -> NameParts:
         """What may stand before the columns of a table, in full."""
