@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["fit_array"]
 
 _CLOCKS: Final = "one is an instant, the other a local time"
-_ZONE: Final = (
-    "Give the values a time zone, in Python with tzinfo=datetime.UTC, in pandas with "
-    "dt.tz_localize, or make the column a TIMESTAMP_NTZ."
-)
-_NO_ZONE: Final = (
-    "Take the time zone from the values, in Python with tzinfo=None, in pandas with "
-    "dt.tz_localize(None), or make the column a TIMESTAMP."
-)
+_ZONE: Final = "Give the values a time zone, or make the column a TIMESTAMP_NTZ."
+_NO_ZONE: Final = "Take the time zone from the values, or make the column a TIMESTAMP."
 _NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _BYTES: Final = (

@@ -499,8 +499,8 @@ def test_whole_numbers_are_decimals_where_these_have_room(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("column", "value", "fix"),
     [
-        ("at", dt.datetime(2024, 1, 1), "tzinfo=datetime.UTC"),
-        ("local", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "tzinfo=None"),
+        ("at", dt.datetime(2024, 1, 1), "Give the values a time zone"),
+        ("local", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "Take the time zone from the values"),
     ],
 )
 def test_times_say_how_they_become_the_other_kind(
