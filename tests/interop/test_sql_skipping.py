@@ -44,7 +44,7 @@ def tables(
     delta_spark.conf.unset("spark.twinlake.catalog")
 
 
-QUERIES = {
+QUERIES: dict[str, tuple[str, dict[str, str | None]]] = {
     "where": ("SELECT * FROM {plain} WHERE id > 65", {"plain": "id > 65"}),
     "alias": ("SELECT x.d FROM {plain} AS x WHERE x.id > 65", {"plain": "id > 65"}),
     "name": ("SELECT skipped.d FROM skipped WHERE skipped.id = 3", {"plain": "id = 3"}),

@@ -23,7 +23,7 @@ def _read(text: str) -> Any:
     return None
 
 
-READ = {
+READ: dict[str, tuple[str, dict[str, Any]]] = {
     "vacuum t": ("VacuumStatement", {"table": ("t",), "hours": None, "dry_run": False}),
     "VACUUM a.b.`c d` LITE RETAIN 1.5 HOURS DRY RUN;": (
         "VacuumStatement",

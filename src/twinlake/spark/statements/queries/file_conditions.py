@@ -132,9 +132,9 @@ def unqualified_conjuncts(sql: str, qualifiers: Collection[NameParts]) -> list[s
                 bare = exp.column(name)
                 column.replace(exp.Dot.build([bare, *inside]) if inside else bare)
                 break
-    tree = tree.unnest()
-    parts_of = tree.flatten() if isinstance(tree, exp.And) else [tree]
-    return [part.unnest().sql(dialect="spark") for part in parts_of]
+    whole: Any = tree.unnest()
+    parts_of = list(whole.flatten()) if isinstance(whole, exp.And) else [whole]
+    return [str(part.unnest().sql(dialect="spark")) for part in parts_of]
 
 
 @dataclass
