@@ -6,6 +6,7 @@ sides, on the same table: a refused call changes nothing.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from dataclasses import dataclass
@@ -139,11 +140,7 @@ class Side:
 
     @property
     def api(self) -> Any:
-        if self.ours:
-            import twinlake.spark as package
-        else:
-            import delta.tables as package
-        return package
+        return importlib.import_module("twinlake.spark" if self.ours else "delta.tables")
 
     def table(self, name: str) -> Any:
         return self.api.DeltaTable.forPath(self.spark, self.path(name))
@@ -542,7 +539,8 @@ def _refusal(error: BaseException) -> Refusal:
 def _provoked(side: Side, case: Case) -> BaseException:
     with pytest.raises((PySparkException, Py4JJavaError, TwinlakeError)) as caught:
         case.call(side)
-    return caught.value
+    error: BaseException = caught.value
+    return error
 
 
 @pytest.mark.parametrize("name", list(CASES))

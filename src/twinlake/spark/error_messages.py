@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ERROR_MESSAGES", "message_of"]
 
 _CONFLICT: Final = "Transaction conflict detected"
-_ABSENT: Final = (None, "", [], ())
+_ABSENT: Final[tuple[Any, ...]] = (None, "", [], ())
 _NOT_SHOWN: Final = "-"
 
 _DELTA: Final[Mapping[str, str]] = {
