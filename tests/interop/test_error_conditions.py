@@ -119,7 +119,6 @@ TABLES: dict[str, tuple[str, ...]] = {
         "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
         "ALTER TABLE {} ADD CONSTRAINT pos CHECK (id > 0)",
     ),
-    "arrays": ("CREATE TABLE {} (id INT, a ARRAY<STRUCT<x: INT>>) USING delta",),
     "legacy": ("CREATE TABLE {} (id INT) USING delta TBLPROPERTIES (delta.minWriterVersion = 4)",),
     "vectors": (
         "CREATE TABLE {} (id INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = true)",
@@ -320,10 +319,6 @@ CASES: dict[str, Case] = {
         "DELTA_MERGE_UNRESOLVED_EXPRESSION",
         lambda side: side.merge("plain").whenMatchedUpdate(set={"zz": "s.id"}).execute(),
         ("zz",),
-    ),
-    "update inside an array": Case(
-        "DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
-        lambda side: side.table("arrays").update(set={"a.x": "1"}),
     ),
     "merge set twice": Case(
         "DELTA_CONFLICT_SET_COLUMN",
