@@ -71,6 +71,7 @@ class Sizes:
     spark_large_table: int = 100_000
     spark_small_table: int = 100
     spark_appends: int = 50
+    spark_commits: int = 1_000
 
 
 FULL = Sizes()
@@ -100,8 +101,10 @@ QUICK = Sizes(
     spark_changed_rows=200_000,
     spark_large_table=10_000,
     spark_appends=20,
+    spark_commits=200,
 )
 TINY = Sizes(
+    spark_commits=5,
     commits_of_table=10,
     adds_per_commit=10,
     large_adds_per_commit=20,

@@ -18,7 +18,7 @@ from benchmarks.spark_rounds import (
     spread,
     where_it_goes,
 )
-from benchmarks.spark_tables import SELECTIVE, SparkTable, fabricated
+from benchmarks.spark_tables import SELECTIVE, SparkTable, appended, fabricated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,9 @@ _ONE_ROWS: Final = 9
 _APPEND_RUNS: Final = 3
 _BATCHES: Final = 10
 _BATCH_ROWS: Final = 20_000
+_APPENDED_ROWS: Final = 100
+_FEED_BAR: Final = 0.6
+_FEED_LOG_SECONDS: Final = 0.2
 # Reads are short, and the JVM compiles them in more than two.
 _READS: Final = 5
 
@@ -116,6 +119,36 @@ def _selective(bench: Bench) -> list[CaseResult]:
         )
         for by, (recipe, where) in tables.items()
         for work, said in (("scan", "scan(where=)"), ("filtered", "toDF().where()"))
+    ]
+
+
+def _changes(bench: Bench) -> list[CaseResult]:
+    """A feed of many small commits: what it costs is the log and the list of files."""
+    commits = bench.plan.sizes.spark_commits
+    table = str(appended(bench.plan.data, commits, _APPENDED_ROWS))
+    what = f"change feed over {commits:,} appends"
+    samples = bench.rounds("changes", {"table": table}, thrown_away=_READS)
+    ours = (Contestant(engine=OURS, worker=OURS),)
+    logs = bench.rounds("read log", {"table": table}, ours)
+    log_part = spread(OURS, [sample.metrics["log"] for sample in logs[OURS]])
+    rows = (
+        of_rounds(f"{what}: time", samples, attrgetter("wall"), bar=_FEED_BAR),
+        of_rounds(f"{what}: CPU time", samples, attrgetter("cpu"), bar=_FEED_BAR),
+    )
+    bench.plan.say(f"  {what}: " + ", ".join(f"{row.ratio:.2f}" for row in rows))
+    bench.plan.say(f"  of it the log: {log_part.median:.3f} CPU seconds")
+    missed = any(row.verdict == "MISS" for row in rows)
+    notes, breakdowns = where_it_goes(bench, "changes", {"table": table}) if missed else ((), {})
+    note = f"our log part: {log_part.median:.3f} CPU seconds, where {_FEED_LOG_SECONDS} are allowed"
+    return [
+        CaseResult(
+            case="spark-changes",
+            title=what,
+            rows=rows,
+            notes=(note, *notes),
+            breakdowns=breakdowns,
+            samples=samples,
+        )
     ]
 
 
@@ -334,7 +367,7 @@ def _formats(bench: Bench) -> list[CaseResult]:
         "full scan": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
         "filtered": {_TAKEOVER.engine: 1.05, _DATA_SOURCE.engine: 4.0},
     }
-    specs = {
+    specs: dict[str, dict[str, Any]] = {
         "append": {"rows": count, "table": bench.table(SparkTable(rows=0, files=0))},
         "full scan": full,
         "filtered": {**full, "where": f"id >= {count // 2} and id < {count // 2 + count // 1000}"},
@@ -366,6 +399,7 @@ SPARK_CASES: Final[dict[str, Callable[[Bench], list[CaseResult]]]] = {
     "spark-partitioned-append": _partitioned_append,
     "spark-scan": _full_scan,
     "spark-selective": _selective,
+    "spark-changes": _changes,
     "spark-delete": _delete,
     "spark-merge": _merge,
     "spark-optimize": _optimize,

@@ -35,6 +35,9 @@ class Engine(Protocol):
     def filtered(self, path: str, where: str) -> DataFrame:
         """Some rows, by a filter on the frame of the table."""
 
+    def changes(self, path: str) -> DataFrame:
+        """All changes of a table whose feed is on since version 1."""
+
     def delete(self, path: str, where: str) -> None:
         """Delete rows."""
 
@@ -85,6 +88,11 @@ class Twinlake:
     def filtered(self, path: str, where: str) -> DataFrame:
         frame: DataFrame = self._table(path).toDF().where(where)
         return frame
+
+    def changes(self, path: str) -> DataFrame:
+        from twinlake.spark import changes
+
+        return changes(self.spark, path, from_version=1)
 
     def delete(self, path: str, where: str) -> None:
         self._table(path).delete(where)
@@ -157,6 +165,10 @@ class DeltaSpark:
         from pyspark.sql import DataFrame
 
         return DataFrame(self._table(path).toDF(), self.spark).where(where)
+
+    def changes(self, path: str) -> DataFrame:
+        feed = self.spark.read.format("delta").option("readChangeFeed", "true")
+        return feed.option("startingVersion", 1).load(path)
 
     def delete(self, path: str, where: str) -> None:
         self._table(path).delete(where)

@@ -110,3 +110,38 @@ FABRICATED_ROW: Final = (
     "date'2024-01-02' as d, 'p1' as part"
 )
 """A row of such a table."""
+
+
+CHANGED_COLUMNS: Final = ("count(*) as n", "sum(id) as id", "max(name) as name", "sum(amount) as a")
+_APPENDED: Final = "id BIGINT, name STRING, amount DOUBLE"
+
+
+def appended(data: Path, appends: int, rows: int) -> Path:
+    """A table with a change feed, made of so many appends of so many rows."""
+    import pyarrow as pa
+
+    from twinlake import Table
+
+    folder = data / f"spark{_RECIPE}-appended-{appends}x{rows}"
+    if folder.exists():
+        return folder
+    making = data / f"{folder.name}.making"
+    shutil.rmtree(making, ignore_errors=True)
+    table = Table.create(
+        making,
+        _APPENDED,
+        properties={"delta.enableChangeDataFeed": "true"},
+        policy="minimal",
+        durable=False,
+    )
+    for number in range(appends):
+        first = number * rows
+        ids = range(first, first + rows)
+        values = {
+            "id": pa.array(ids, pa.int64()),
+            "name": [f"name-{n}" for n in ids],
+            "amount": [n / 2 for n in ids],
+        }
+        table = table.append(pa.table(values))
+    making.rename(folder)
+    return folder

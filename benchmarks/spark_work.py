@@ -9,7 +9,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.spark_tables import COLUMNS, FABRICATED_ROW, ONE_ROW, link_copy, rows
+from benchmarks.spark_tables import (
+    CHANGED_COLUMNS,
+    COLUMNS,
+    FABRICATED_ROW,
+    ONE_ROW,
+    link_copy,
+    rows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,6 +124,44 @@ class Filtered(Read):
 
     def frame(self) -> DataFrame:
         return self.engine.filtered(self.path, self.spec["where"])
+
+
+class Changes(Read):
+    """Rows that changed, every column of them, and reduced to one."""
+
+    def run(self) -> dict[str, Any]:
+        feed = self.frame().selectExpr(
+            *CHANGED_COLUMNS, "max(_change_type)", "sum(_commit_version)", "max(_commit_timestamp)"
+        )
+        row = feed.first()
+        assert row is not None
+        return {name: str(value) for name, value in row.asDict().items()}
+
+    def frame(self) -> DataFrame:
+        return self.engine.changes(self.path)
+
+
+class ReadLog(Work):
+    """The part of a feed that Python does alone: from the log to the files to read."""
+
+    def prepare(self, folder: Path) -> None:  # noqa: ARG002
+        self.path = self.spec["table"]
+
+    def run(self) -> dict[str, Any]:
+        from twinlake import Table
+        from twinlake.commit.plans import check_change_feed, plan_change_feed
+        from twinlake.log import read_commits
+
+        start = time.process_time()
+        latest = Table.open(self.path).snapshot
+        commits = read_commits(latest.store, range(1, latest.version + 1))
+        check_change_feed(commits, latest.metadata, latest.metadata, read_version=latest.version)
+        found = plan_change_feed(commits)
+        self.metrics = {"log": time.process_time() - start}
+        return {"files": len(found.added)}
+
+    def check(self, result: Any) -> dict[str, Any]:
+        return dict(result)
 
 
 class Delete(Work):
@@ -241,6 +286,8 @@ WORKS: Final[dict[str, type[Work]]] = {
     "full scan": Read,
     "scan": Selective,
     "filtered": Filtered,
+    "changes": Changes,
+    "read log": ReadLog,
     "delete": Delete,
     "merge": Merge,
     "optimize": Optimize,

@@ -217,7 +217,7 @@ def test_rules_are_kept_or_name_write(spark: SparkSession, tmp_path: Path) -> No
         bad.write.format("twinlake").mode("append").save(path)
     files = set((tmp_path / "t").glob("*.parquet"))
     assert len(files) == len(Table.open(path).files())
-    table.refresh().add_constraint("short", "length(s) < 9")
+    table.refresh().add_constraint("short", "length(s) < 9", spark=spark)
     with pytest.raises(AnalysisException, match=r"twinlake\.spark\.write"):
         good.write.format("twinlake").mode("append").save(path)
     with pytest.raises(AnalysisException, match=r"replace_where="):

@@ -90,7 +90,7 @@ def append(path: Path, *batches: list[int]) -> Table:
 def test_a_checkpoint_moves_in_the_middle_of_the_initial_snapshot(
     first: str, second: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    table, checkpoint = tmp_path / "t", tmp_path / "c"
+    table, checkpoint = tmp_path / "t %41", tmp_path / "c ü"
     append(table, [1, 2], [3], [4, 5], [6], [7])
     begun, continued = Batches(fails_in=1), Batches()
     with pytest.raises(StreamingQueryException):
@@ -143,6 +143,8 @@ def test_options_mean_what_they_mean_to_delta_spark(
             error = "stopped" if "change" in str(raised).lower() else str(raised)
         results.append((list(found.ids.values()), error))
     assert results[0] == results[1]
+    batches, error = results[0]
+    assert (not batches) == (error == "stopped") == (name == "refused")
 
 
 def test_a_stream_of_rows_takes_any_operator(spark: SparkSession, tmp_path: Path) -> None:

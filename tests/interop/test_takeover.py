@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.engines.agreement import differences
+from tests.support.rest_catalog import rest_server
 from tests.support.scale import is_full_scale
 from tests.support.spark.child_drivers import bare_environment, run_child
 from tests.support.spark.delta_programs import NAMES, PROGRAMS
@@ -137,7 +139,8 @@ def test_reading_asks_the_store_as_often_as_scan(seen: dict[str, Any]) -> None:
 def test_modules_of_delta_are_ours_meanwhile(seen: dict[str, Any]) -> None:
     ours = ["twinlake.spark.api.delta_table", "twinlake.spark.errors"]
     assert seen["modules"] == {"result": ours}
-    assert seen["modules after"] == []
+    assert seen["imported before"]["result"] > 0
+    assert seen["modules after"] == {"tables": True, "exceptions": False, "methods": True}
 
 
 def test_unknown_option_warns_once(seen: dict[str, Any]) -> None:
@@ -157,6 +160,20 @@ def test_each_session_leaves_by_itself(seen: dict[str, Any]) -> None:
 
 def test_frames_of_micro_batches_are_served(seen: dict[str, Any]) -> None:
     assert seen["batches"] == {"result": 40}
+
+
+def test_names_may_be_those_of_a_catalog_server(tmp_path: Path) -> None:
+    place = tmp_path / "rest"
+    place.mkdir()
+    with rest_server(place) as address:
+        catalog = RestCatalog("lake", uri=address, warehouse="lake")
+        catalog.create_namespace("default")
+        task = {"place": str(place / "lake" / "orders")}
+        environment = bare_environment(tmp_path, TWINLAKE_CATALOG=address)
+        found = run_child("names of a server", tmp_path, task, environment=environment)
+        assert catalog.load_table("default.orders").scan().count() == 6
+    assert "TABLE_OR_VIEW_NOT_FOUND" in found.pop("other")["foreign"]
+    assert found == {"rows": 6, "handle": 6, "exists": [True, False]}
 
 
 def test_the_page_of_the_documentation_runs(tmp_path: Path) -> None:

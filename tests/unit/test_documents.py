@@ -45,6 +45,7 @@ NOT_RUN = {
         "it needs an object store",
     ],
     "docs/how-to/run-the-benchmarks.md": ["it takes 40 minutes", "it takes minutes"],
+    "docs/how-to/run-sql.md": ["it starts Spark"],
     "docs/how-to/serve-iceberg-clients.md": [
         "it installs packages, and serves until it is stopped",
         "it needs the server",

@@ -43,6 +43,10 @@ BUILDERS = (
     "twinlake.spark.DeltaOptimizeBuilder",
     "twinlake.spark.reorg",
     "pyspark.sql.DataFrame",
+    "pyspark.sql.DataFrameReader",
+    "pyspark.sql.DataFrameWriter",
+    "pyspark.sql.Column",
+    "pyspark.sql.streaming.DataStreamWriter",
 )
 #: Values, examples and names of others, as they are typed.
 PLAIN = {
@@ -50,13 +54,22 @@ PLAIN = {
     "delta.", "delta.constraints.", "_delta_log", "_iceberg", "ulimit -n", "~/.pyiceberg.yaml",
     "id INT, name STRING", "a.`b.c`", "LC_ALL=C.UTF-8", "JAVA_HOME", "SPARK_REMOTE",
     "PYICEBERG_CATALOG__HOLE__URI", "TWINLAKE_CATALOG", "spark.api.mode", "spark.archives", HOLE,
-    "rewrite_table_path", "duckdb.connect()", f"pip install 'twinlake[{HOLE}]'",
+    "@", "io.delta:delta-spark", "spark.jars", "spark.jars.packages", "spark.sql.extensions",
+    "2024-05-01 12:00:00", "rewrite_table_path", "duckdb.connect()",
+    f"pip install 'twinlake[{HOLE}]'",
     f"{HOLE}/data/catalog.db", f"load_catalog({HOLE}).create_namespace({HOLE})",
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
 }  # fmt: skip
 #: Calls of Spark's own.
 SPARK = re.compile(
     r"spark\.(conf\.set|read\.parquet)\(|SparkSession\.builder\.(config|master|remote)\("
+)
+
+#: Statements of SQL, or parts of them, that `twinlake.spark.sql` takes.
+SQL = re.compile(
+    r"(ALTER TABLE|CREATE TABLE|CREATE TEMPORARY VIEW|DELETE FROM|DESCRIBE EXTENDED|DROP TABLE"
+    r"|EXPLAIN SELECT|INSERT INTO|SET|SHOW TBLPROPERTIES|TIMESTAMP AS OF|VERSION AS OF) \S"
+    r"|OPTIMIZE$|table_changes\('"
 )
 
 #: What looks like code. Words of the format in prose (NOT NULL, CHECK, VACUUM) are not code.
@@ -149,7 +162,7 @@ def test_the_texts_are_all_found(texts: list[FixText]) -> None:
         'Table.drop_feature("nope")',
         "twinlake upgrade PATH --to nope",
         "pip install 'twinlake[nope]'",
-        "ALTER TABLE t DROP FEATURE x",
+        "ALTER FEATURE x OF t",
     ],
 )
 def test_the_comparison_can_fail(piece: str) -> None:
@@ -175,7 +188,7 @@ def test_the_search_for_bare_code_can_fail(text: str) -> None:
 
 def _problems(piece: str) -> Iterator[str]:
     """What does not exist in a piece of code."""
-    if piece in PLAIN:
+    if piece in PLAIN or SQL.match(piece):
         return
     if piece.startswith("twinlake "):
         yield from _command_problems(shlex.split(piece)[1:])
@@ -185,13 +198,19 @@ def _problems(piece: str) -> Iterator[str]:
     elif piece.startswith("--"):
         if not any(piece.split()[0] in _options(command) for command in _commands(main)):
             yield "no such option"
-    elif piece in FEATURES or _is_property(piece.partition("=")[0]):
+    elif piece in FEATURES or _is_option_of_spark(piece) or _is_property(piece.partition("=")[0]):
         return
     elif argument := re.fullmatch(r"([a-z_]+)=(.*)", piece):
         if argument[1] not in _every_parameter():
             yield "no such argument"
     else:
         yield from _call_problems(piece)
+
+
+def _is_option_of_spark(name: str) -> bool:
+    from twinlake.spark.delta_options import OPTIONS
+
+    return name in {option.name for option in OPTIONS}
 
 
 def _is_property(key: str) -> bool:
@@ -347,7 +366,7 @@ def _every_parameter() -> set[str]:
     functions = [m for _, m in inspect.getmembers(Table, callable)]
     functions += [touched, required_minimum_protocol]
     spark = importlib.import_module("twinlake.spark")
-    functions += [spark.scan, spark.write, spark.reorg]
+    functions += [spark.changes, spark.scan, spark.write, spark.reorg]
     options = importlib.import_module("twinlake.spark.dml.write").WriteOptions
     names = set(typing.get_type_hints(options, include_extras=False, localns={"Mapping": dict}))
     for function in functions:

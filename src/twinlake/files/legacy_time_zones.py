@@ -57,7 +57,7 @@ def legacy_zone(name: str) -> LegacyZone | None:
 
 @cache
 def _zones() -> dict[str, LegacyZone]:
-    found = {}
+    found: dict[str, LegacyZone] = {}
     for line in _TABLE.read_text(encoding="ascii").splitlines():
         numbers, _, names = line.partition(":")
         offset, shift, *changes = map(int, numbers.split())

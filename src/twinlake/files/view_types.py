@@ -1,7 +1,7 @@
 """Texts, bytes and lists that Arrow holds as views or as runs, as the types that it computes with.
 
 delta-rs notes such types in its Parquet files, polars hands its texts over as views. Arrow has no
-kernels to filter or to take them, and its cast of lists as views ends the process.
+kernels to filter or to take them, and its cast of lists as views makes arrays that end the process.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def feed_schema_mode(spark: SparkSession) -> str:
             Code.INVALID_ARGUMENT,
             f"The session setting {_FEED_SCHEMA} is {text!r}.",
             why="it is endVersion, latest or legacy",
-            fix=f"Run `spark.conf.unset({_FEED_SCHEMA!r})`.",
+            fix=f"Run `spark.conf.set({_FEED_SCHEMA!r}, 'endVersion')`.",
             fields={"setting": _FEED_SCHEMA, "value": text},
         )
     return found

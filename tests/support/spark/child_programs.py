@@ -13,7 +13,12 @@ from tests.support.programs.running import run_under_takeover
 from tests.support.spark.blocked_writes import blocked_writes
 from tests.support.spark.child_drivers import rows, start_session, step
 from tests.support.spark.surroundings import surroundings
-from tests.support.spark.takeover_programs import delta_programs, page, takeover
+from tests.support.spark.takeover_programs import (
+    delta_programs,
+    page,
+    server_names,
+    takeover,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,6 +105,7 @@ PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "blocked writes": blocked_writes,
     "programs": run_under_takeover,
     "delta programs": delta_programs,
+    "names of a server": server_names,
     "page about the takeover": page,
     "surroundings": surroundings,
     "takeover": takeover,

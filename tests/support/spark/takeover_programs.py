@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["delta_programs", "page", "takeover"]
+__all__ = ["delta_programs", "page", "server_names", "takeover"]
 
 _THREADS = 6
 
@@ -62,6 +62,27 @@ def page(task: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def server_names(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables by name where the names are those of a catalog server."""
+    from twinlake.spark import DeltaTable, enable
+
+    spark = start_session(task)
+    enable(spark, delta=True)
+    new = spark.range(3).write.format("delta").option("path", task["place"])
+    new = new.option("delta.columnMapping.mode", "name")
+    new.option("delta.enableIcebergCompatV2", "true").saveAsTable("orders")
+    spark.range(3, 5).writeTo("orders").append()
+    spark.range(5, 6).write.insertInto("default.orders")
+    found = {
+        "rows": spark.table("orders").count(),
+        "handle": DeltaTable.forName(spark, "orders").toDF().count(),
+        "exists": [spark.catalog.tableExists(name) for name in ("orders", "others")],
+        "other": step(lambda: spark.read.table("others").count()),
+    }
+    spark.stop()
+    return found
+
+
 class _Observations:
     """What one session sees before, during and after."""
 
@@ -72,9 +93,11 @@ class _Observations:
         spark.range(40).selectExpr("id", "id % 2 AS p").write.parquet(self.plain)
 
     def made(self) -> dict[str, Any]:
+        from delta.tables import DeltaTable as early
+
         from twinlake.spark import disable, enable, write
 
-        spark = self.spark
+        spark, opening = self.spark, vars(early)["forPath"]
         write(spark.range(10).selectExpr("id", "id % 2 AS p"), self.table, partition_by="p")
         found: dict[str, Any] = {"before": self.others(), "attributes": [_attributes()]}
         found["delta before"] = step(lambda: self.rows(spark))
@@ -87,6 +110,7 @@ class _Observations:
         found["delta during"] = step(lambda: self.rows(spark))
         found["calls"] = self.calls()
         found["modules"] = step(self.modules)
+        found["imported before"] = step(lambda: early.forPath(spark, self.table).toDF().count())
         found["unknown option"] = self.unknown_option()
         found["threads"] = step(self.threads)
         found["sessions"] = self.sessions()
@@ -96,12 +120,12 @@ class _Observations:
         found["after"] = self.others()
         found["attributes"].append(_attributes())
         found["delta after"] = step(lambda: self.rows(spark))
-        found["modules after"] = sorted(
-            name
-            for name in ("delta", "delta.tables", "delta.exceptions")
-            if getattr(sys.modules.get(name), "__file__", "absent") is None
-            or (name in sys.modules and not hasattr(sys.modules[name], "__file__"))
-        )
+        found["modules after"] = {
+            "tables": sys.modules["delta.tables"].DeltaTable is early,
+            "exceptions": "delta.exceptions" in sys.modules
+            and not hasattr(sys.modules["delta.exceptions"], "__file__"),
+            "methods": vars(early)["forPath"] is opening,
+        }
         return found
 
     def rows(self, spark: SparkSession) -> list[int]:
@@ -265,7 +289,7 @@ def _attributes() -> list[str]:
     for owner, names in owners:
         for name in names:
             value = vars(owner)[name]
-            code = value.fget if isinstance(value, property) else value
+            code: Any = value.fget if isinstance(value, property) else value
             found.append(code.__code__.co_filename.rpartition("site-packages")[2])
     return ["pyspark" if name.startswith("/pyspark") else Path(name).name for name in found]
 

@@ -16,6 +16,7 @@ NOW = [
     "schema",
     "head",
     "query",
+    "sql",
     "stats",
     "history",
     "files",

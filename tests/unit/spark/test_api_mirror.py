@@ -15,7 +15,7 @@ theirs = pytest.importorskip("delta.tables")
 from twinlake import spark as ours  # noqa: E402
 from twinlake.errors import Code, UnsupportedFeature  # noqa: E402
 from twinlake.spark.delta_settings import SETTINGS  # noqa: E402
-from twinlake.spark.unsupported import UNSUPPORTED_CALLS, sql, unsupported_call  # noqa: E402
+from twinlake.spark.unsupported import UNSUPPORTED_CALLS, unsupported_call  # noqa: E402
 
 CLASSES = (
     "DeltaTable",
@@ -83,14 +83,6 @@ def test_what_comes_later_says_so(later: Any) -> None:
     assert error.code is Code.NOT_YET
     assert later.name in error.what
     assert error.fix
-
-
-def test_functions_that_come_later_are_unsupported_operations_of_pyspark() -> None:
-    from pyspark.errors import UnsupportedOperationException
-
-    nobody: Any = None
-    with pytest.raises(UnsupportedOperationException, match="sql is not supported yet"):
-        sql(nobody, "SELECT 1")
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)

@@ -9,7 +9,7 @@ COMMANDS: Final = {
     "schema": ("schema:schema", "Show the columns of a table as a tree."),
     "head": ("head:head", "Show the first rows of a table."),
     "query": ("query:query", "Run a SELECT on a table by DuckDB."),
-    "sql": ("sql:sql", "Run a statement of SQL on tables by Spark."),
+    "sql": ("sql:sql", "Run one statement of SQL on tables by Spark."),
     "stats": ("stats:stats", "Show file sizes, rows and value ranges of a table."),
     "history": ("history:history", "List the commits of a table, newest first."),
     "files": ("files:files", "List the live files of a table with their statistics."),

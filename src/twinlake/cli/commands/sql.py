@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +15,6 @@ from twinlake.cli.view import Paragraph, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from twinlake.cli.output import Output
 
@@ -36,10 +34,11 @@ __all__ = ["sql"]
 def sql(output: Output, statement: str, args: Sequence[str], limit: int | None) -> None:
     """Run one statement of SQL on tables by Spark.
 
-    Tables are named as they are in the catalog of names, or by path: twinlake sql "select * from
-    delta.`/data/orders` where id = 7". Queries, MERGE, UPDATE, DELETE, INSERT, CREATE TABLE, ALTER
-    TABLE and Delta's own statements run at once, without a preview. Spark is started on this
-    machine for it; twinlake query reads one table without Spark.
+    Tables are named as they are in the catalog of names, or by path: twinlake sql 'select * from
+    delta.`/data/orders` where id = 7'. The quotes are single ones, since shells run what stands
+    in backticks. Queries, MERGE, UPDATE, DELETE, INSERT, CREATE TABLE, ALTER TABLE and Delta's own
+    statements run at once, without a preview. Spark is started on this machine for it; twinlake
+    query reads one table without Spark.
     """
     wanted = shown_rows(limit, is_terminal=output.is_terminal)
     with (
@@ -47,7 +46,9 @@ def sql(output: Output, statement: str, args: Sequence[str], limit: int | None) 
         spark_session(progress=progress) as spark,
         progress.stage("running the statement"),
     ):
-        rows = _run(spark, statement, args, wanted)
+        from twinlake.spark.statements import sql_rows
+
+        rows = sql_rows(spark, statement, list(args) or None, limit=wanted)
     is_cut = wanted is not None and rows.num_rows > wanted
     shown = rows.slice(0, wanted)
     note = "" if shown.num_rows else "no rows"
@@ -65,29 +66,3 @@ def sql(output: Output, statement: str, args: Sequence[str], limit: int | None) 
             else [Paragraph("Done.")],
         )
     )
-
-
-def _run(spark: Any, statement: str, args: Sequence[str], limit: int | None) -> pa.Table:
-    """The rows of the result, one more than the limit if there are more."""
-    from pyspark.errors import PySparkException
-
-    from twinlake.errors import Code, TwinlakeError, UserError
-    from twinlake.spark import sql as run
-
-    try:
-        frame = run(spark, statement, list(args) or None)
-        if limit is not None and frame.columns:
-            frame = frame.limit(limit + 1)
-        found: pa.Table = frame.toArrow()
-        return found
-    except PySparkException as error:
-        if isinstance(error, TwinlakeError):
-            raise
-        raise UserError(
-            Code.INVALID_ARGUMENT,
-            "Spark cannot run the statement.",
-            why=str(error).strip(),
-            fix="Correct the statement; `twinlake schema PATH` lists the columns of a table.",
-            delta_class=error.getCondition(),
-            fields={"statement": statement},
-        ) from error

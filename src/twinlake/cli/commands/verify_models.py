@@ -63,12 +63,8 @@ _OPTIONS = (
     click.option("--max-states", type=_NUMBER, metavar="N", help="Give up after so many states."),
     click.option(
         "--engine",
-        type=click.Choice(["loop", "columns"]),
-        help="Take state by state, or whole levels at once, which pays from some hundred "
-        "thousand states on.",
-    ),
-    click.option(
-        "--workers", type=_NUMBER, metavar="N", help="On how many threads; implies columns."
+        type=click.Choice(["auto", "loop", "columns"]),
+        help="Take state by state, or whole levels as columns; by default as suits their size.",
     ),
     click.option(
         "--walk", is_flag=True, help="Follow random paths, where there are too many states."

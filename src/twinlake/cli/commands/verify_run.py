@@ -47,10 +47,9 @@ _NUMBER = click.IntRange(min=1)
 @click.option("--max-states", type=_NUMBER, metavar="N", help="Give up after so many states.")
 @click.option(
     "--engine",
-    type=click.Choice(["loop", "columns"]),
-    help="Take state by state, or whole levels at once.",
+    type=click.Choice(["auto", "loop", "columns"]),
+    help="Take state by state, or whole levels as columns; by default as suits their size.",
 )
-@click.option("--workers", type=_NUMBER, metavar="N", help="On how many threads; implies columns.")
 @click.option(
     "--html",
     "page",

@@ -258,7 +258,7 @@ def given_parameters(arguments: dict[str, Any]) -> Mapping[str, Any]:
 
 def search_options(arguments: dict[str, Any]) -> Mapping[str, Any]:
     """Take the arguments of the check out of a command's arguments: those that were given."""
-    names = ("symmetry", "value_symmetry", "reduction", "max_states", "engine", "workers")
+    names = ("symmetry", "value_symmetry", "reduction", "max_states", "engine")
     chosen = {name: arguments.pop(name) for name in names}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     without = arguments.pop("without")
@@ -266,7 +266,4 @@ def search_options(arguments: dict[str, Any]) -> Mapping[str, Any]:
         chosen["without"] = without
     if arguments.pop("keep_going"):
         chosen["stop_at_first"] = False
-    # More than one thread only helps the engine that takes whole levels.
-    if chosen.get("workers", 1) > 1:
-        chosen.setdefault("engine", "columns")
     return chosen

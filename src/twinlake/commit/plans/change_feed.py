@@ -119,16 +119,13 @@ def _feed_file(commit: CommitActions, action: AddFile | RemoveFile | AddCDCFile)
             delta_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
             fields={"version": commit.version, "path": action.path},
         )
-    file = (
-        action
-        if isinstance(action, AddFile)
-        else AddFile(
-            path=action.path,
-            partition_values=action.partition_values,
-            size=action.size,
-            modification_time=0,
-            data_change=True,
-            deletion_vector=action.deletion_vector if isinstance(action, RemoveFile) else None,
-        )
+    # Statistics are left out: all the rows are read.
+    file = AddFile(
+        path=action.path,
+        partition_values=action.partition_values,
+        size=action.size,
+        modification_time=0,
+        data_change=True,
+        deletion_vector=None if isinstance(action, AddCDCFile) else action.deletion_vector,
     )
     return FeedFile(version=commit.version, timestamp_ms=commit.timestamp_ms, file=file)

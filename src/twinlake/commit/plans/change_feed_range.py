@@ -6,7 +6,7 @@ under the one that the rows are shown with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from twinlake.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from twinlake.errors import Code, UnsupportedFeature, UserError, how_to_set
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from twinlake.log import CommitActions
 
 __all__ = ["check_change_feed"]
+
+_SCHEMA_CHANGE: Final = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+_DATA_SCHEMA: Final = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
 
 
 def check_change_feed(
@@ -42,9 +45,9 @@ def check_change_feed(
         for metadata in (a for a in commit.actions if isinstance(a, Metadata)):
             _check_recorded(metadata, commit.version, first, last)
             if commit.version > first and not _is_readable(metadata, read):
-                raise _incompatible("SCHEMA_CHANGE", commit.version, first, last, read_version)
+                raise _incompatible(_SCHEMA_CHANGE, commit.version, first, last, read_version)
     if not _is_readable(start, read):
-        raise _incompatible("DATA_SCHEMA", first, first, last, read_version)
+        raise _incompatible(_DATA_SCHEMA, first, first, last, read_version)
     _check_partitions(commits, read, read_version)
 
 
@@ -85,13 +88,14 @@ def _check_partitions(commits: Sequence[CommitActions], read: Metadata, read_ver
                 continue
             if action.partition_values is not None and action.partition_values.keys() != names:
                 first, last = commits[0].version, commits[-1].version
-                raise _incompatible("DATA_SCHEMA", commit.version, first, last, read_version)
+                raise _incompatible(_DATA_SCHEMA, commit.version, first, last, read_version)
 
 
 def _incompatible(
-    kind: str, version: int, first: int, last: int, read_version: int
+    delta_class: str, version: int, first: int, last: int, read_version: int
 ) -> UnsupportedFeature:
-    what = "the schema changed in" if kind == "SCHEMA_CHANGE" else "files have another schema in"
+    changed = delta_class == _SCHEMA_CHANGE
+    what = "the schema changed in" if changed else "files have another schema in"
     return UnsupportedFeature(
         Code.SCHEMA_EVOLUTION,
         f"The changes of versions {first} to {last} cannot be read together.",
@@ -100,6 +104,6 @@ def _incompatible(
         fix=f"Read versions {first} to {version - 1} and {version} to {last} separately."
         if version > first
         else "Read from the version of that change on, or up to the version before it.",
-        delta_class=f"DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_{kind}",
+        delta_class=delta_class,
         fields={"version": version, "first": first, "last": last, "read_version": read_version},
     )

@@ -12,7 +12,7 @@ import io
 import itertools
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, CorruptTable
 from twinlake.iceberg.format.manifest import EntryStatus, ManifestContent
@@ -30,6 +30,21 @@ __all__ = [
     "decode_manifest",
     "decode_manifest_list",
 ]
+
+
+_DAMAGE: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OSError,
+    ArithmeticError,
+    RecursionError,
+    zlib.error,
+)
+_LONGEST_WHY: Final = 500
+"""Errors of the Avro library quote schemas, which may be megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,21 +129,15 @@ def _damage(path: str) -> Iterator[None]:
     """Whatever the Avro library stumbles over is damage of the file."""
     try:
         yield
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        OSError,
-        ArithmeticError,
-        RecursionError,
-        zlib.error,
-    ) as error:
+    except Exception as error:
+        # Errors of its own have no class in common; they are told by where they come from.
+        is_of_library = type(error).__module__.partition(".")[0] == "fastavro"
+        if not is_of_library and not isinstance(error, _DAMAGE):
+            raise
         raise CorruptTable(
             Code.STORAGE,
             f"The manifest {path} cannot be read.",
-            why=f"{type(error).__name__}: {error}",
+            why=f"{type(error).__name__}: {str(error)[:_LONGEST_WHY]}",
             fix="Restore it from a backup.",
             fields={"path": path},
         ) from error

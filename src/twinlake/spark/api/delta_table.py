@@ -246,8 +246,17 @@ class DeltaTable:
         check_condition(condition)
         self._updated(condition, values)
 
-    def _updated(self, condition: str | Column | None, values: dict[str, str | Column]) -> int:
-        """Run an UPDATE; returns how many rows it changed."""
+    def _updated(
+        self,
+        condition: str | Column | None,
+        values: dict[str, str | Column],
+        *,
+        shown: list[str] | None = None,
+    ) -> int:
+        """Run an UPDATE; returns how many rows it changed.
+
+        ``shown``: the predicate of the history where there is no condition.
+        """
         table = self._current()
         try:
             return update(
@@ -258,6 +267,7 @@ class DeltaTable:
                 alias=self._alias,
                 target=self._frame,
                 options=self._options(table),
+                shown=shown,
             )
         except UserError as error:
             if error.code is Code.COLUMN_NOT_FOUND:

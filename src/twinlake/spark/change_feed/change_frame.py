@@ -19,7 +19,7 @@ from twinlake.log import view_adds
 from twinlake.schema import Struct
 from twinlake.spark.read.columns import visible_field
 from twinlake.spark.read.packed_positions import read_vectors
-from twinlake.spark.read.scan import without_field_ids
+from twinlake.spark.read.scan import shown_as
 from twinlake.spark.read.table_scan import Scan, frame_of_plan, union
 from twinlake.spark.spark_types import from_spark, java_class, jvm_type, quoted, spark_type
 from twinlake.table.rows import CHANGE_FIELDS, CHANGE_TYPE
@@ -69,7 +69,9 @@ def change_frame(
         _changed_vectors(snapshot, plan.vector_changes),
     ]
     frames = [scanned.frame(spark, snapshot) for scanned in found if scanned.files]
-    return without_field_ids(union([_nothing(spark, snapshot.metadata), *frames]))
+    shown = change_schema(snapshot.metadata)
+    # Files are read as if all their columns were nullable, and nested ones are found by ids.
+    return shown_as(union([_nothing(spark, shown), *frames]), shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +147,9 @@ def _differences(
         yield True, inserted
 
 
-def _nothing(spark: SparkSession, metadata: Metadata) -> DataFrame:
+def _nothing(spark: SparkSession, shown: types.StructType) -> DataFrame:
     """No rows. In a union it makes the feed's own columns nullable, as Delta Spark shows them."""
     jsession: Any = spark._jsparkSession
-    shown = jvm_type(spark, from_spark(change_schema(metadata)))
-    empty = jsession.createDataFrame(java_class(spark, "java.util.ArrayList")(), shown)
+    rows = java_class(spark, "java.util.ArrayList")()
+    empty = jsession.createDataFrame(rows, jvm_type(spark, from_spark(shown)))
     return frame_of_plan(spark, empty.queryExecution().analyzed())

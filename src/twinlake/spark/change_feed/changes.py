@@ -55,7 +55,7 @@ def changes(
     if not versions:
         return change_frame(spark, latest, [])
     commits = read_commits(latest.store, versions)
-    schema = find_schema(spark, latest, versions)
+    schema = find_schema(spark, latest, commits)
     read = schema.snapshot
     check_change_feed(commits, schema.start, read.metadata, read_version=read.version)
     return change_frame(spark, read, commits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from twinlake.actions import Metadata
 from twinlake.errors import Code, UserError
 from twinlake.log import CommitTimes, contiguous_commits, list_log, load_snapshot, version_at
 from twinlake.schema import ColumnMappingMode
@@ -17,11 +18,11 @@ from twinlake.spark.timestamps import moment_of
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from twinlake.log import Snapshot
-    from twinlake.protocol import Metadata
+    from twinlake.log import CommitActions, Snapshot
 
     Moment = str | int | dt.date
 
@@ -79,21 +80,35 @@ def resolve_range(
     return range(first, min(last, latest.version) + 1)
 
 
-def find_schema(spark: SparkSession, latest: Snapshot, versions: range) -> FeedSchema:
-    """The columns of a range that is not empty, and those that it begins with."""
-    start, end = (_at(latest, version) for version in (versions[0], versions[-1]))
+def find_schema(
+    spark: SparkSession, latest: Snapshot, commits: Sequence[CommitActions]
+) -> FeedSchema:
+    """The columns of a range, and those that it begins with."""
+    last = commits[-1].version
+    end = latest if last == latest.version else _snapshot(latest, last)
+    start = _first_metadata(latest, commits, end)
     mapped = any(
-        snapshot.metadata.column_mapping_mode is not ColumnMappingMode.NONE
-        for snapshot in (start, end, latest)
+        metadata.column_mapping_mode is not ColumnMappingMode.NONE
+        for metadata in (start, end.metadata, latest.metadata)
     )
     # Without column mapping Delta Spark shows the latest columns, whatever the range.
     at_end = mapped and feed_schema_mode(spark) == "endVersion"
-    return FeedSchema(start=start.metadata, snapshot=end if at_end else latest)
+    return FeedSchema(start=start, snapshot=end if at_end else latest)
 
 
-def _at(latest: Snapshot, version: int) -> Snapshot:
-    if version == latest.version:
-        return latest
+def _first_metadata(latest: Snapshot, commits: Sequence[CommitActions], end: Snapshot) -> Metadata:
+    """The metadata of the first version; most ranges do not change it, which the commits say."""
+    changed = [
+        [action for action in commit.actions if isinstance(action, Metadata)] for commit in commits
+    ]
+    if changed[0]:
+        return changed[0][0]
+    if not any(changed):
+        return end.metadata
+    return _snapshot(latest, commits[0].version).metadata
+
+
+def _snapshot(latest: Snapshot, version: int) -> Snapshot:
     try:
         return load_snapshot(latest.store, version)
     except UserError as error:
@@ -122,7 +137,7 @@ def _check_given(version: int | None, timestamp: Moment | None, end: str) -> Non
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"`{end}_version` and `{end}_timestamp` cannot be given together.",
-            fix=f"Give `{end}_version=` or `{end}_timestamp=`, not both.",
+            fix="Give one of the two.",
             delta_class="DELTA_MULTIPLE_CDC_BOUNDARY",
         )
 

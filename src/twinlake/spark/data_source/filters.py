@@ -1,6 +1,7 @@
 """Filters as Spark offers them to a data source, as predicates of ours.
 
-Spark checks every filter again, so one that is not understood is left to it.
+Spark checks every filter again, so one that is not understood is left to it. Filters are told by
+the names of their classes, which PySpark has since 4.1.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import datetime as dt
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
-
-from pyspark.sql import datasource as ds
 
 from twinlake.schema import (
     BINARY,
@@ -50,30 +49,31 @@ if TYPE_CHECKING:
 
 __all__ = ["filter_expression"]
 
-_COMPARISONS: Final[Mapping[type, Op]] = {
-    ds.EqualTo: Op.EQ,
-    ds.EqualNullSafe: Op.NULL_SAFE_EQ,
-    ds.GreaterThan: Op.GT,
-    ds.GreaterThanOrEqual: Op.GE,
-    ds.LessThan: Op.LT,
-    ds.LessThanOrEqual: Op.LE,
+_COMPARISONS: Final[Mapping[str, Op]] = {
+    "EqualTo": Op.EQ,
+    "EqualNullSafe": Op.NULL_SAFE_EQ,
+    "GreaterThan": Op.GT,
+    "GreaterThanOrEqual": Op.GE,
+    "LessThan": Op.LT,
+    "LessThanOrEqual": Op.LE,
 }
 
 
-def filter_expression(one: ds.Filter, schema: Struct) -> Expr | None:
+def filter_expression(one: Any, schema: Struct) -> Expr | None:
     """The filter as a predicate on the table's columns; None if it cannot be said exactly."""
-    if isinstance(one, ds.Not):
+    kind = type(one).__name__
+    if kind == "Not":
         inner = filter_expression(one.child, schema)
         return None if inner is None else Not(inner)
     path = getattr(one, "attribute", None)
     column = None if path is None else _column(tuple(path), schema)
     if column is None:
         return None
-    operator = _COMPARISONS.get(type(one))
+    operator = _COMPARISONS.get(kind)
     if operator is not None:
         value = _literal(getattr(one, "value", None), column.type)
         return None if value is None else Comparison(operator, column, value)
-    make = _OTHERS.get(type(one))
+    make = _OTHERS.get(kind)
     return None if make is None else make(one, column)
 
 
@@ -125,9 +125,9 @@ def _starts_with(one: Any, column: Column) -> Expr | None:
     return StartsWith(column, one.value) if column.type == STRING else None
 
 
-_OTHERS: Final[Mapping[type, Callable[[Any, Column], Expr | None]]] = {
-    ds.In: _in,
-    ds.IsNull: lambda _, column: IsNull(column),
-    ds.IsNotNull: lambda _, column: Not(IsNull(column)),
-    ds.StringStartsWith: _starts_with,
+_OTHERS: Final[Mapping[str, Callable[[Any, Column], Expr | None]]] = {
+    "In": _in,
+    "IsNull": lambda _, column: IsNull(column),
+    "IsNotNull": lambda _, column: Not(IsNull(column)),
+    "StringStartsWith": _starts_with,
 }

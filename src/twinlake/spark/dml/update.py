@@ -37,16 +37,19 @@ def update(
     alias: str | None = None,
     target: DataFrame | None = None,
     options: CommitOptions | None = None,
+    shown: list[str] | None = None,
 ) -> int:
     """Give columns new values in the rows for which the condition is true; returns how many.
 
     ``target``: the frame of the table that condition and values may have taken columns from.
+    ``shown``: the predicate of the history where there is no condition; SQL has an empty one.
     """
     started = time.monotonic()
     TableRules.of(table.metadata).refuse_row_loss("UPDATE")
     chosen = "true" if condition is None else condition
     wanted = Condition.of(spark, table, chosen, "UPDATE", alias=alias, target=target)
-    parameters = {} if condition is None else {"predicate": [wanted.shown]}
+    predicate = shown if condition is None else [wanted.shown]
+    parameters = {} if predicate is None else {"predicate": predicate}
     operation = Operation(name=OperationName.UPDATE, parameters=parameters)
     with RowChange(spark, table, operation, options=options or CommitOptions()) as change:
         outcome = _outcome(change, wanted, assignments)

@@ -77,6 +77,8 @@ class WriteOptions:
     """As the history shows it, where that is not as it is given."""
     merge_schema: bool = False
     overwrite_schema: bool = False
+    implicit_casts: bool = False
+    """Values are cast to the types of the table, as INSERT does it."""
     dynamic: bool = False
     properties: Mapping[str, object] | None = None
     user_metadata: str | None = None
@@ -349,6 +351,7 @@ class _Rows:
             merge_schema=options.merge_schema,
             overwrite_schema=options.overwrite_schema,
             partition_by=options.partition_by,
+            implicit_casts=options.implicit_casts,
         )
 
     def _commit_options(self) -> CommitOptions:

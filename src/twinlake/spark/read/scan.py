@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from twinlake.log import Snapshot
 
-__all__ = ["scan"]
+__all__ = ["scan", "shown_as", "without_field_ids"]
 
 _SHOWN_AS: Final = {ROW_ID: "_row_id", ROW_COMMIT_VERSION: "_row_commit_version"}
 
@@ -74,9 +75,13 @@ def without_field_ids(frame: DataFrame) -> DataFrame:
     They have to stay on the columns themselves: a cast that took them off would also keep Spark
     from reading only the fields that are used.
     """
-    shown = spark_type(_shown(from_spark(frame.schema)))
+    return shown_as(frame, spark_type(_shown(from_spark(frame.schema))))
+
+
+def shown_as(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame, showing this schema, which differs in metadata and nullability only."""
     # Where PySpark keeps the schema it has read once: since 4.1 under its own name.
-    vars(frame).update(schema=shown, _schema=shown)
+    vars(frame).update(schema=schema, _schema=schema)
     return frame
 
 

@@ -6,16 +6,17 @@ import itertools
 from typing import TYPE_CHECKING, Final
 
 from twinlake.spark.api.catalog import session_catalog
-from twinlake.spark.statements.names import FORMATS
-from twinlake.spark.statements.tokens import TokenKind, tokenize
-from twinlake.spark.statements.views import Views
+from twinlake.spark.statements.queries.names import FORMATS
+from twinlake.spark.statements.queries.views import Views
+from twinlake.spark.statements.syntax.tokens import TokenKind, tokenize
+from twinlake.table import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from twinlake.spark.statements.tokens import Token
+    from twinlake.spark.statements.syntax.tokens import SqlToken
 
 __all__ = ["may_concern"]
 
@@ -54,12 +55,12 @@ def may_concern(spark: SparkSession, text: str) -> bool:
     return _may_name_tables(tokens) and _is_in_catalog(spark, words)
 
 
-def _names_format(token: Token) -> bool:
+def _names_format(token: SqlToken) -> bool:
     """Whether a format of ours is written: in front of a path, or after USING."""
     return bool(token.name) and str(token.name).casefold() in FORMATS
 
 
-def _may_name_tables(tokens: Sequence[Token]) -> bool:
+def _may_name_tables(tokens: Sequence[SqlToken]) -> bool:
     return any(
         after.name and (before.word in _BEFORE_NAMES or before.text == ",")
         for before, after in itertools.pairwise(tokens)
@@ -69,4 +70,5 @@ def _may_name_tables(tokens: Sequence[Token]) -> bool:
 
 def _is_in_catalog(spark: SparkSession, words: set[str]) -> bool:
     catalog = session_catalog(spark)
-    return any(name.table in words for name in catalog.names())
+    # A server is asked for the names of the statement later, not for all that it has now.
+    return not isinstance(catalog, Catalog) or any(name.table in words for name in catalog.names())

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinlake.errors import Code, UserError
+from pyspark.errors import PySparkException
+
+from twinlake.errors import Code, TwinlakeError, UserError
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.session import check_session
 from twinlake.spark.statements.concern import may_concern
-from twinlake.spark.statements.cursor import Cursor
-from twinlake.spark.statements.parameters import bound
+from twinlake.spark.statements.queries.select import run_command, run_query
+from twinlake.spark.statements.queries.statement import SparkStatement
 from twinlake.spark.statements.registry import DELTA_FORMS, PLAN_HANDLERS
-from twinlake.spark.statements.select import run_command, run_query
-from twinlake.spark.statements.statement import Statement
+from twinlake.spark.statements.syntax.cursor import TokenCursor
+from twinlake.spark.statements.syntax.parameters import bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["sql"]
+__all__ = ["sql", "sql_rows"]
 
 
 @raises_spark_errors
@@ -39,11 +42,11 @@ def sql(
     """
     check_session(spark)
     _check_text(text)
-    statement = Statement(spark, bound(spark, text, args), text, args)
+    statement = SparkStatement(spark, bound(spark, text, args), text, args)
     if not may_concern(spark, statement.text):
         return statement.pass_on()
     for form in DELTA_FORMS:
-        asked = form.parse(Cursor.of(statement.text))
+        asked = form.parse(TokenCursor.of(statement.text))
         if asked is not None:
             return asked.run(statement)
     plan = statement.tree.parse(statement.text)
@@ -54,6 +57,32 @@ def sql(
     return statement.pass_on() if result is None else result
 
 
+@raises_spark_errors
+def sql_rows(
+    spark: SparkSession, text: str, args: Sequence[Any] | None = None, *, limit: int | None = None
+) -> pa.Table:
+    """The rows of a statement, for the command line: one more than the limit if there are more.
+
+    What Spark says about a wrong statement is an error of ours here.
+    """
+    try:
+        frame = sql(spark, text, args)
+        if limit is not None and frame.columns:
+            frame = frame.limit(limit + 1)
+        return frame.toArrow()
+    except PySparkException as error:
+        if isinstance(error, TwinlakeError):
+            raise
+        raise UserError(
+            Code.INVALID_ARGUMENT,
+            "Spark cannot run the statement.",
+            why=str(error).strip(),
+            fix="Correct the statement; `twinlake schema PATH` lists the columns of a table.",
+            delta_class=error.getCondition(),
+            fields={"statement": text},
+        ) from error
+
+
 def _check_text(text: object) -> None:
     if not isinstance(text, str):
         raise TypeError(f"'text' must be a str, found {type(text).__name__}")
@@ -61,6 +90,6 @@ def _check_text(text: object) -> None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             "The statement is empty.",
-            fix="Pass one statement: `sql(spark, 'SELECT 1')`.",
+            fix="Pass one statement: `twinlake.spark.sql(spark, 'SELECT 1')`.",
             delta_class="PARSE_EMPTY_STATEMENT",
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from twinlake.spark.statements import (
+from twinlake.spark.statements.commands import (
     alterations,
     definitions,
     delta_alterations,
@@ -15,19 +15,19 @@ from twinlake.spark.statements import (
     inserts,
     rewrites,
     row_changes,
-    select,
-    unsupported_statements,
+    unsupported,
     vacuum,
     versions,
 )
+from twinlake.spark.statements.queries import select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import Cursor
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import TokenCursor
 
 __all__ = ["DELTA_FORMS", "PLAN_HANDLERS", "DeltaForm", "DeltaStatement"]
 
@@ -35,7 +35,7 @@ __all__ = ["DELTA_FORMS", "PLAN_HANDLERS", "DeltaForm", "DeltaStatement"]
 class DeltaStatement(Protocol):
     """A statement that was read."""
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """Run it; the result is what Delta Spark returns."""
         ...
 
@@ -43,13 +43,13 @@ class DeltaStatement(Protocol):
 class DeltaForm(Protocol):
     """A kind of statement of Delta's own grammar."""
 
-    def parse(self, cursor: Cursor) -> DeltaStatement | None:
+    def parse(self, cursor: TokenCursor) -> DeltaStatement | None:
         """The statement, or None for one of another kind."""
         ...
 
 
 DELTA_FORMS: Final[tuple[DeltaForm, ...]] = (
-    vacuum.VacuumTable,
+    vacuum.VacuumStatement,
     versions.DescribeHistory,
     versions.DescribeDetail,
     versions.RestoreTable,
@@ -60,14 +60,14 @@ DELTA_FORMS: Final[tuple[DeltaForm, ...]] = (
     delta_alterations.DropFeature,
     delta_alterations.ClusterTable,
     delta_alterations.SyncIdentity,
-    unsupported_statements.GenerateManifest,
-    unsupported_statements.ConvertToDelta,
-    unsupported_statements.CloneTable,
-    unsupported_statements.AnalyzeDelta,
+    unsupported.GenerateManifest,
+    unsupported.ConvertToDelta,
+    unsupported.CloneTable,
+    unsupported.AnalyzeDelta,
 )
 """Tried in this order; a form that is not meant answers None."""
 
-PLAN_HANDLERS: Final[Mapping[str, Callable[[Statement, Any], DataFrame | None]]] = {
+PLAN_HANDLERS: Final[Mapping[str, Callable[[SparkStatement, Any], DataFrame | None]]] = {
     "DeleteFromTable": row_changes.delete_rows,
     "UpdateTable": row_changes.update_rows,
     "MergeIntoTable": row_changes.merge_rows,
@@ -96,5 +96,6 @@ PLAN_HANDLERS: Final[Mapping[str, Callable[[Statement, Any], DataFrame | None]]]
     "ShowCreateTable": descriptions.show_create_table,
     "ShowTables": descriptions.show_tables,
     "ExplainCommand": select.explain_query,
+    "CompoundBody": select.refuse_script,
 }
 """By the node that Spark's parser makes; a handler answers None for what is not ours."""

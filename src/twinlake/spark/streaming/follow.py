@@ -17,6 +17,7 @@ import msgspec
 
 from twinlake.errors import Code, UserError
 from twinlake.spark.errors import raises_spark_errors
+from twinlake.spark.read.file_list import hadoop_root
 from twinlake.spark.read.scan import without_field_ids
 from twinlake.spark.read.table_scan import Scan, union
 from twinlake.spark.session import check_session, open_table, settings_of
@@ -25,13 +26,13 @@ from twinlake.spark.streaming.offset_source import OFFSET_FORMAT, OffsetSource
 from twinlake.spark.streaming.planner import STORE_OPTION, UNTIL_OPTION
 from twinlake.spark.streaming.source import StreamSource
 from twinlake.spark.streaming.source_options import SourceOptions
-from twinlake.storage import parse_location
+from twinlake.storage import decode_path, parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from twinlake.spark.streaming.source import StreamBatch
 
@@ -91,7 +92,8 @@ def follow(
     writer = spark.readStream.format(OFFSET_FORMAT).options(**given).load().writeStream
     if query_name is not None:
         writer = writer.queryName(query_name)
-    writer = writer.option("checkpointLocation", os.fspath(checkpoint)).trigger(**arguments)
+    place = _for_hadoop(stream.checkpoint.store.url)
+    writer = writer.option("checkpointLocation", place).trigger(**arguments)
     query = writer.foreachBatch(stream.handle).start()
     if ends:
         threading.Thread(target=_stop_when_done, args=(query,), daemon=True).start()
@@ -101,6 +103,11 @@ def follow(
 def _checkpoint(spark: SparkSession, given: str | os.PathLike[str]) -> StreamCheckpoint:
     location = os.fspath(given)
     return StreamCheckpoint.at(parse_location(location).url, settings_of(spark, location).options)
+
+
+def _for_hadoop(url: str) -> str:
+    """A folder as Hadoop takes it: whole, as a relative one is another for the JVM, and decoded."""
+    return decode_path(hadoop_root(url))
 
 
 def _check_function(fn: object) -> None:

@@ -88,7 +88,8 @@ class TableStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        return partition.value.batches(self._columns)
+        task: _Task = partition.value
+        return task.batches(self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing is to be done: the table does not know its readers."""

@@ -78,18 +78,15 @@ def stream_writer(
 
 
 def _open_or_create(options: Mapping[str, str], schema: StructType) -> Table:
-    try:
-        return open_by_options(options)
-    except TwinlakeError as error:
-        if error.code != Code.TABLE_NOT_FOUND:
-            raise
-    try:
-        return Table.create(options["path"], from_spark(schema), options=store_options(options))
-    except TwinlakeError as error:
-        if error.code != Code.TABLE_EXISTS:
-            raise
-        # Another process of this stream was first.
-        return open_by_options(options)
+    path, store = options.get("path"), store_options(options)
+    if path and not Table.exists(path, options=store):
+        try:
+            return Table.create(path, from_spark(schema), options=store)
+        except TwinlakeError as error:
+            # Another process of this stream may have been first.
+            if error.code != Code.TABLE_EXISTS:
+                raise
+    return open_by_options(options)
 
 
 def _metadata_after(table: Table, schema: StructType, merge_schema: str) -> Metadata:

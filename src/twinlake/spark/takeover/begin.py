@@ -63,6 +63,7 @@ def _refuse_jar(spark: SparkSession) -> None:
         "The takeover cannot begin in a session that has Delta Spark.",
         why=f"its jar is on the class path ({found}), so that statements would go to both",
         fix="Start the session without `io.delta:delta-spark` in `spark.jars.packages` and "
-        "`spark.jars`, and without its `spark.sql.extensions`; or leave `delta=True` out.",
+        "`spark.jars`, and without its `spark.sql.extensions`; or run "
+        "`twinlake.spark.enable(spark)` alone.",
         fields={"class": found},
     )

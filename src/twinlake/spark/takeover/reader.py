@@ -182,5 +182,5 @@ def _own_schema() -> UserError:
         Code.SCHEMA_INVALID,
         "A table does not support user-specified schema.",
         why="its columns are those that its log has",
-        fix="Leave `schema(...)` out, and select or cast the columns of the frame.",
+        fix="Leave the schema out, and use `select` and `cast` on the frame.",
     )

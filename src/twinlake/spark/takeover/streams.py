@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["TakeoverStreamReader", "TakeoverStreamWriter"]
 
@@ -111,7 +111,7 @@ class TakeoverStreamWriter(DataStreamWriter):
             self.option(key, value)
         return self
 
-    def partitionBy(self, *cols: Any) -> TakeoverStreamWriter:  # type: ignore[override]
+    def partitionBy(self, *cols: Any) -> TakeoverStreamWriter:
         """The partition columns; Spark is told of them where the stream is its own."""
         given = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
         self._partition_by = tuple(given)

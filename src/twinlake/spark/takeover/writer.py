@@ -193,8 +193,8 @@ class TakeoverWriter(DataFrameWriter):
                 Code.INVALID_ARGUMENT,
                 f"'{call}' does not support {self._unsupported} right now.",
                 why="tables have no buckets",
-                fix=f"Leave `{self._unsupported}(...)` out; `clusterBy(...)` of a new table keeps "
-                "rows together.",
+                fix=f"Leave {self._unsupported} out; `clusterBy(COLUMN)` of a new table keeps rows "
+                "together.",
             )
 
 

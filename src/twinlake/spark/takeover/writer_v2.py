@@ -192,7 +192,7 @@ def _transforms(what: str) -> UserError:
         Code.INVALID_ARGUMENT,
         "Operation not allowed: `Partitioning by expressions` is not supported for Delta tables.",
         why=f"{what} is not a column",
-        fix="Add the value as a column, and partition by that; tables are clustered by "
-        "`write.clusterBy(...)`.",
+        fix="Add the value as a column and partition by that, or cluster the table with "
+        "`DeltaTableBuilder.clusterBy(COLUMN)`.",
         delta_class="DELTA_OPERATION_NOT_ALLOWED",
     )

@@ -319,7 +319,7 @@ def drop_constraint(metadata: Metadata, name: str, *, if_exists: bool) -> Altera
         _operation(
             OperationName.DROP_CONSTRAINT,
             name=name,
-            expr=expression,
+            **({"expr": expression} if found else {}),
             existed="true" if found else "false",
         ),
     )

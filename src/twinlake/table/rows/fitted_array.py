@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["fit_array"]
 
 _CLOCKS: Final = "one is an instant, the other a local time"
-_ZONE: Final = (
-    "Give the values a time zone, such as `value.replace(tzinfo=datetime.UTC)` or with pandas "
-    "`frame[column].dt.tz_localize(zone)`, or make the column a TIMESTAMP_NTZ."
-)
-_NO_ZONE: Final = (
-    "Take the time zone from the values, such as `value.replace(tzinfo=None)` or with pandas "
-    "`frame[column].dt.tz_localize(None)`, or make the column a TIMESTAMP."
-)
+_ZONE: Final = "Give the values a time zone, or make the column a TIMESTAMP_NTZ."
+_NO_ZONE: Final = "Take the time zone from the values, or make the column a TIMESTAMP."
 _NUMBERS: Final = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _BYTES: Final = (

@@ -13,6 +13,8 @@ from twinlake.verify.checker.property_evaluator import VALUE_SYMMETRY, Asymmetri
 from twinlake.verify.checker.reduction import ReducedStateSpace
 from twinlake.verify.checker.result import Counterexample, Result
 from twinlake.verify.checker.search import (
+    AUTO,
+    ENGINES,
     Progress,
     Search,
     SearchResult,
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "explore"]
 
-LOOP, COLUMNS = ENGINES = ("loop", "columns")
-
 #: Up to how many states the cycles of a model that has some are looked at.
 CYCLE_LIMIT = 500_000
 
@@ -45,8 +45,7 @@ def check(
     without: Collection[str] = (),
     stop_at_first: bool = True,
     max_states: int | None = None,
-    engine: str = LOOP,
-    workers: int = 1,
+    engine: str = AUTO,
     on_progress: Callable[[Progress], None] | None = None,
     tally: Callable[[Transition], bool] | None = None,
 ) -> Result:
@@ -63,9 +62,9 @@ def check(
         without: names of properties to leave out.
         stop_at_first: stop at the first violation instead of exploring on.
         max_states: give up after so many states; the result is then not complete.
-        engine: ``loop`` takes state by state; ``columns`` takes whole levels through Arrow's
-            compute functions, which pays from some hundred thousand states on.
-        workers: on how many threads ``columns`` may compute.
+        engine: ``loop`` takes state by state; ``columns`` takes whole levels by NumPy; ``auto``
+            begins with the first and goes over to the second where levels are large. All find the
+            same. The result's options say which one it ended with.
         on_progress: called after every level.
         tally: moves of which to count the states that they reach first.
     """
@@ -73,8 +72,8 @@ def check(
     unknown = [name for name in without if name not in names]
     if unknown:
         raise ModelError(f"{unknown[0]!r} is no property of {model.title}: {', '.join(names)}")
-    if engine not in ENGINES or workers < 1:
-        raise ModelError(f"the engine is one of {', '.join(ENGINES)}, with at least one worker")
+    if engine not in ENGINES:
+        raise ModelError(f"the engine is one of {', '.join(ENGINES)}")
     memory, clock = _memory(), time.process_time()
     chosen = {
         "symmetry": symmetry,
@@ -82,10 +81,14 @@ def check(
         "reduction": reduction,
         "without": tuple(without),
         "engine": engine,
-        "workers": workers,
         "given_up": (),
     }
-    limits = {"stop_at_first": stop_at_first, "max_states": max_states, "on_progress": on_progress}
+    limits = {
+        "stop_at_first": stop_at_first,
+        "max_states": max_states,
+        "engine": engine,
+        "on_progress": on_progress,
+    }
     space, found = _explored(model, chosen, limits)
     after, spent = _memory(), time.process_time() - clock
     used = bool(chosen["symmetry"])
@@ -129,32 +132,19 @@ def _explored(
 def _searched(
     model: Model, chosen: dict[str, Any], limits: dict[str, Any], *, merge: bool
 ) -> tuple[StateSpace, SearchResult]:
-    """Search as chosen; where columns cannot hold the states, by the loop, which is noted."""
+    """Search as chosen; notes which engine it ended with."""
     kind = ReducedStateSpace if chosen["reduction"] else StateSpace
-
-    def fresh() -> StateSpace:
-        return kind(
-            model,
-            symmetric=chosen["symmetry"],
-            merge_alike=merge,
-            interchange_values=chosen["value_symmetry"],
-            without=chosen["without"],
-        )
-
-    if chosen["engine"] == COLUMNS:
-        # The only part of the checker that needs Arrow: the others load in a moment.
-        from twinlake.verify.checker.column_search import ColumnSearch, StateTooWide
-
-        space = fresh()
-        columns = ColumnSearch(
-            space=space, symmetry=chosen["symmetry"], workers=chosen["workers"], **limits
-        )
-        try:
-            return space, columns.run()
-        except StateTooWide:
-            chosen["engine"] = LOOP
-    space = fresh()
-    return space, Search(space=space, symmetry=chosen["symmetry"], **limits).run()
+    space = kind(
+        model,
+        symmetric=chosen["symmetry"],
+        merge_alike=merge,
+        interchange_values=chosen["value_symmetry"],
+        without=chosen["without"],
+    )
+    search = Search(space=space, symmetry=chosen["symmetry"], **limits)
+    found = search.run()
+    chosen["engine"] = search.engine_used
+    return space, found
 
 
 def explore(

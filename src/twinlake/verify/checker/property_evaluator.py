@@ -7,6 +7,8 @@ the others: each is asked, and a property that answers differently ends the use 
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from twinlake.verify.checker.model import (
@@ -35,13 +37,16 @@ TOLD_APART = {
 }
 #: How many combinations of merged local values a lasting property is asked about.
 MOST_COMBINATIONS = 10_000
+#: In how many orders of a state's actors a property is asked: six different ones have 720.
+MOST_ORDERS = 1_000
 
 
 class AsymmetricProperty(ModelError):
     """A property tells apart what a symmetry takes for one."""
 
-    def __init__(self, one: ModelProperty, symmetry: str) -> None:
-        super().__init__(f"{one.name} tells apart {TOLD_APART[symmetry]}: check without {symmetry}")
+    def __init__(self, one: ModelProperty, symmetry: str, reason: str = "") -> None:
+        reason = reason or f"{one.name} tells apart {TOLD_APART[symmetry]}"
+        super().__init__(f"{reason}: check without {symmetry}")
         self.symmetry = symmetry
 
 
@@ -211,7 +216,7 @@ class PropertyEvaluator:
     ) -> Any:
         """What a property of all actors says, whichever of a role is which."""
         found = None
-        for place, arranged in enumerate(self._arrangements(numbers)):
+        for place, arranged in enumerate(self._arrangements(one, numbers)):
             actors = tuple(
                 self._space.actors[role].values[number]
                 for role, number in zip(self._space.role_of, arranged, strict=True)
@@ -223,7 +228,9 @@ class PropertyEvaluator:
                 raise AsymmetricProperty(one, SYMMETRY)
         return found
 
-    def _arrangements(self, numbers: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    def _arrangements(
+        self, one: ModelProperty, numbers: tuple[int, ...]
+    ) -> Iterable[tuple[int, ...]]:
         """The local values of a state in every order within their roles, the given one first."""
         if not self._space.symmetric:
             return (numbers,)
@@ -232,7 +239,11 @@ class PropertyEvaluator:
             tuple(number for at, number in zip(roles, numbers, strict=True) if at == role)
             for role in dict.fromkeys(roles)
         ]
-        orders = [dict.fromkeys(itertools.permutations(group)) for group in by_role]
+        # To ask in every order takes more time than symmetry saves where the actors differ.
+        if math.prod(map(_count_of_orders, by_role)) > MOST_ORDERS:
+            reason = f"{one.name} sees too many different actors to be asked in every order"
+            raise AsymmetricProperty(one, SYMMETRY, reason)
+        orders = [tuple(_orders(group)) for group in by_role]
         return (tuple(itertools.chain(*chosen)) for chosen in itertools.product(*orders))
 
     def _judged(self, one: ModelProperty, values: tuple[Any, ...]) -> Any:
@@ -250,6 +261,21 @@ class PropertyEvaluator:
 
     def _value(self, name: str, number: int) -> Any:
         return self._space.shared[self._space.variables.index(name)].values[number]
+
+
+def _count_of_orders(numbers: tuple[int, ...]) -> int:
+    same = math.prod(math.factorial(count) for count in Counter(numbers).values())
+    return math.factorial(len(numbers)) // same
+
+
+def _orders(numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The different orders of these numbers, the given one first."""
+    if not numbers:
+        yield ()
+    for first in dict.fromkeys(numbers):
+        at = numbers.index(first)
+        for rest in _orders(numbers[:at] + numbers[at + 1 :]):
+            yield (first, *rest)
 
 
 def _values(

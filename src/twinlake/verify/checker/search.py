@@ -3,30 +3,55 @@
 The levels are all that is kept besides the set of seen states: no state remembers where it came
 from, so a state costs one integer. The path to a violation is found afterwards by walking the
 levels backwards (:mod:`twinlake.verify.checker.trace`).
+
+Small levels are expanded state by state, large ones as columns; what is found is the same, in the
+same order.
 """
 
 from __future__ import annotations
 
 import time
-from array import array
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from twinlake.verify.checker.fairness import FairMoves
 from twinlake.verify.checker.model import EVENTUALLY_ALWAYS, ModelProperty
+from twinlake.verify.checker.state_expansion import (
+    Expander,
+    Level,
+    StateExpansion,
+    fits_columns,
+    pack_level,
+)
 from twinlake.verify.checker.state_space import FailingValues, LayoutWidened, StateSpace, Transition
-from twinlake.verify.checker.successors import expander, representative
+from twinlake.verify.checker.successors import representative
 
-__all__ = ["Progress", "Search", "SearchResult", "ViolatingState", "count_first_reached"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from twinlake.verify.checker.column_expansion import ColumnExpansion
+
+__all__ = [
+    "AUTO",
+    "COLUMNS",
+    "ENGINES",
+    "LOOP",
+    "Progress",
+    "Search",
+    "SearchResult",
+    "ViolatingState",
+    "count_first_reached",
+]
+
+#: How levels are expanded: state by state, as columns, or each as suits its size.
+AUTO, LOOP, COLUMNS = ENGINES = ("auto", "loop", "columns")
 
 ENDS = "{} is false where the run ends"
 STAYS = "{} is false in a state that no fair action leaves: a run may stay there"
 
-#: How many states are expanded between two looks at the set of seen ones.
-BATCH = 65_536
-
-Level = Sequence[int]
+#: From how many states in a level on columns pay: NumPy has to be loaded for them, which takes as
+#: long as some ten thousand states take the loop.
+LARGE_LEVEL = 8_192
 
 
 class Progress(NamedTuple):
@@ -77,20 +102,26 @@ class Search:
     symmetry: bool
     stop_at_first: bool = True
     max_states: int | None = None
+    engine: str = AUTO
     on_progress: Callable[[Progress], None] | None = None
     found: SearchResult = field(default_factory=SearchResult)
-    _seen: set[int] = field(default_factory=set)
+    _expander: Expander | None = None
+    _takes_columns: bool = False
     _fair: FairMoves = field(init=False)
     _started: float = 0.0
 
     def __post_init__(self) -> None:
         self._fair = FairMoves(self.space)
 
+    @property
+    def engine_used(self) -> str:
+        """How the last level was expanded."""
+        return COLUMNS if self._takes_columns else LOOP
+
     def run(self) -> SearchResult:
         """Explore to the end, to the first violation, or to the limit."""
         self._started = time.perf_counter()
         fresh: Level = self._first()
-        self._seen.update(fresh)
         self.found.generated = len(self.space.starts)
         while fresh:
             if not self._close_level(fresh):
@@ -129,37 +160,45 @@ class Search:
 
     def _next_level(self) -> Level:
         while True:
-            fresh: list[int] = []
+            level = self.found.levels[-1]
             try:
-                self._expand(self.found.levels[-1], fresh)
+                fresh, generated, ends = self._expander_of(level).expand(level)
             except LayoutWidened as widened:
-                self._seen.difference_update(fresh)
                 self._translate(widened)
-            else:
-                return fresh
+                continue
+            self.found.generated += generated
+            self.found.ends += len(ends)
+            self._evaluate_ends(ends)
+            return fresh
 
-    def _expand(self, level: Level, fresh: list[int]) -> None:
-        """The states first reached from a level, in the order in which the model yields them."""
-        expand = expander(self.space, symmetry=self.symmetry)
-        seen = self._seen
-        ends: list[int] = []
-        generated = 0
-        for at in range(0, len(level), BATCH):
-            successors: list[int] = []
-            expand(level[at : at + BATCH], successors, ends)
-            generated += len(successors)
-            new = [state for state in dict.fromkeys(successors) if state not in seen]
-            seen.update(new)
-            fresh += new
-        self.found.generated += generated
-        self.found.ends += len(ends)
-        self._evaluate_ends(ends)
+    def _expander_of(self, level: Level) -> Expander:
+        """What expands this level: what expanded the last one, unless that does not suit."""
+        columns = self._is_for_columns(level)
+        if self._expander is None or columns != self._takes_columns:
+            self._takes_columns = columns
+            # The set of seen states is made again from the levels, which hold them all.
+            self._expander = None
+            kind = _column_expansion() if columns else StateExpansion
+            self._expander = kind(self.space, self.found.levels, symmetry=self.symmetry)
+        return self._expander
+
+    def _is_for_columns(self, level: Level) -> bool:
+        # Renamed values are renamed state by state.
+        if self.engine == LOOP or self.space.permutations or not fits_columns(self.space.layout):
+            return False
+        return self.engine == COLUMNS or self._takes_columns or len(level) >= LARGE_LEVEL
 
     def _translate(self, widened: LayoutWidened) -> None:
-        self._seen = set(widened.translate(self._seen))
+        self._expander = None
         levels = self.found.levels
-        levels[:] = [pack_level(list(widened.translate(level))) for level in levels]
+        for index, level in enumerate(levels):
+            levels[index] = self._translated(level, widened)
         self._translate_violations(widened)
+
+    def _translated(self, level: Level, widened: LayoutWidened) -> Level:
+        if self._takes_columns and fits_columns(widened.new):
+            return _column_expansion().translated(level, widened)
+        return pack_level(list(widened.translate(level)))
 
     def _translate_violations(self, widened: LayoutWidened) -> None:
         self.found.violations = [
@@ -203,14 +242,11 @@ class Search:
             self.found.violations.append(violation)
 
 
-def pack_level(states: Level) -> Level:
-    """A level in eight bytes a state where the numbers allow it."""
-    if isinstance(states, array):
-        return states
-    try:
-        return array("Q", states)
-    except OverflowError:
-        return list(states)
+def _column_expansion() -> type[ColumnExpansion]:
+    # The only part of the checker that needs NumPy: the others load in a moment.
+    from twinlake.verify.checker.column_expansion import ColumnExpansion
+
+    return ColumnExpansion
 
 
 def matches(space: StateSpace, level: Level) -> Iterator[tuple[int, FailingValues]]:

@@ -151,9 +151,9 @@ def test_search_can_be_steered() -> None:
     assert (going["states"], going["violating_states"]) == (2861, 12)
     short = told("verify", "iceberg", "--max-states", 100, status=3)
     assert (short["ok"], short["complete"], short["violated"]) == (False, False, None)
-    wide = document("verify", "iceberg", "--fix", "--workers", 2)
-    assert wide["states"] == 2741
-    assert wide["options"]["workers"] == 2
+    columns = document("verify", "iceberg", "--fix", "--engine", "columns")
+    assert columns["states"] == 2741
+    assert columns["options"]["engine"] == "columns"
     blind = document("verify", "iceberg", "--without", "ConsistentRead")
     assert "ConsistentRead" not in blind["verdicts"]
 
@@ -208,7 +208,7 @@ def test_arguments_that_cannot_be_used_exit_with_2(name: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["iceberg", "--fix", "Z"], ["iceberg", "--writers", "two"], ["iceberg", "--workers", "0"],
+    [["iceberg", "--fix", "Z"], ["iceberg", "--writers", "two"], ["iceberg", "--engine", "quantum"],
      ["iceberg", "--col2-values", "red,"], ["nonsense"]],
 )  # fmt: skip
 def test_wrong_usage_exits_with_2(words: list[str]) -> None:

@@ -241,8 +241,15 @@ def test_metadata_of_another_table(table: OutsideWriter, tmp_path: Path) -> None
         container(of_field("r")),
         container(of_field({"type": "array", "items": "null"})),
         container(of_field("int"), b"\0" * (2 << 20)),
+        container(of_field("int").replace(b'"name"', b'"oame"', 1)),
+        container(of_field("int").replace(b'"name": "a"', b'"oame": "a"')),
+        container(of_field({"type": "fixed", "name": "9 x", "size": 4})),
+        container(of_field({"type": "enum", "name": "e", "symbols": ["1 2", "1 2"]})),
     ],
-    ids=["empty", "cut", "no Avro", "endless record", "items of nothing", "bomb"],
+    ids=[
+        *("empty", "cut", "no Avro", "endless record", "items of nothing", "bomb"),
+        *("record without name", "field without name", "odd name", "odd symbols"),
+    ],
 )
 def test_forged_avro(table: OutsideWriter, data: bytes) -> None:
     path = table.folder / "_iceberg/metadata/forged.avro"

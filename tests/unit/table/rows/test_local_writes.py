@@ -360,7 +360,8 @@ def test_keys_match_as_spark_compares_them(
 
 def test_a_merge_of_no_rows_changes_nothing(tmp_path: Path) -> None:
     t = Table.create(tmp_path, "id INT").append({"id": [1]})
-    for data in ([], {}, iter(())):
+    nothing: list[Any] = [[], {}, iter(())]
+    for data in nothing:
         assert t.merge(data, on="id").version == t.version
 
 
@@ -498,8 +499,8 @@ def test_whole_numbers_are_decimals_where_these_have_room(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("column", "value", "fix"),
     [
-        ("at", dt.datetime(2024, 1, 1), "tzinfo=datetime.UTC"),
-        ("local", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "tzinfo=None"),
+        ("at", dt.datetime(2024, 1, 1), "Give the values a time zone"),
+        ("local", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "Take the time zone from the values"),
     ],
 )
 def test_times_say_how_they_become_the_other_kind(

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.verify.checker.toys import Appender, At, Counter, Lamp, Register, WatchedRegister
-from twinlake.verify import check
+from twinlake.verify import Result, check
 from twinlake.verify.checker import (
     Failure,
     InitialState,
@@ -26,8 +27,11 @@ from twinlake.verify.checker import (
     always,
     explore,
     run_schedule,
+    search,
+    state_space,
     walk,
 )
+from twinlake.verify.checker.number_table import NumberTable
 
 
 def test_atomic_counter_loses_nothing() -> None:
@@ -290,25 +294,38 @@ def test_checker_imports_nothing_else_of_ours() -> None:
 # --- the other engine, and walks ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("symmetry", [False, True])
 @pytest.mark.parametrize(
     "model",
     [Counter(actors=3, rounds=3), Counter(actors=4, atomic=False), Register(actors=3)],
     ids=["counter", "lost updates", "register"],
 )
-def test_columns_explore_what_the_loop_explores(model: Model, symmetry: bool, workers: int) -> None:
-    loop = check(model, symmetry=symmetry, stop_at_first=False)
-    columns = check(
-        model, symmetry=symmetry, stop_at_first=False, engine="columns", workers=workers
+def test_columns_find_what_the_loop_finds(model: Model, symmetry: bool) -> None:
+    loop, columns = (
+        check(model, symmetry=symmetry, stop_at_first=False, engine=engine)
+        for engine in ("loop", "columns")
     )
-    assert (columns.states, columns.generated) == (loop.states, loop.generated)
-    assert (columns.depth, columns.ends) == (loop.depth, loop.ends)
-    assert (columns.verdicts, columns.violating_states) == (loop.verdicts, loop.violating_states)
-    assert columns.options["engine"] == "columns"
-    if loop.trace is not None:
-        assert columns.trace is not None
-        assert len(columns.trace) == len(loop.trace)
+    assert (loop.options["engine"], columns.options["engine"]) == ("loop", "columns")
+    assert _without_engine(loop) == _without_engine(columns)
+
+
+def _without_engine(result: Result) -> dict[str, Any]:
+    found = result.to_dict()
+    for name in ("cpu_seconds", "memory_bytes"):
+        del found[name]
+    del found["options"]["engine"]
+    return found
+
+
+def test_large_levels_are_expanded_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Counter(actors=4, rounds=2, atomic=False)
+    loop = check(model, stop_at_first=False)
+    assert loop.options["engine"] == "loop"
+    # Half way: what the loop has seen is known to the columns, and the trace is the same.
+    monkeypatch.setattr(search, "LARGE_LEVEL", 100)
+    both = check(model, stop_at_first=False)
+    assert both.options["engine"] == "columns"
+    assert _without_engine(both) == _without_engine(loop)
 
 
 def test_columns_follow_fields_that_widen() -> None:
@@ -323,9 +340,58 @@ def test_states_too_wide_for_a_column_are_taken_one_by_one() -> None:
     assert result.states == 2**6
 
 
+def test_columns_end_where_states_become_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    real = search.Search._expander_of
+
+    def noted(self: search.Search, level: Any) -> Any:
+        expander = real(self, level)
+        taken.append(self.engine_used)
+        return expander
+
+    monkeypatch.setattr(search.Search, "_expander_of", noted)
+    # 60 bits of actors, and three of a number that comes to need a fourth: that makes 64.
+    monkeypatch.setattr(state_space, "SHARED_BITS", 1)
+    model = Counter(actors=5, rounds=2)
+    result = check(model, stop_at_first=False, engine="columns")
+    assert (taken[0], taken[-1]) == ("columns", "loop")
+    assert result.states == 3**5
+    assert _without_engine(result) == _without_engine(
+        check(model, stop_at_first=False, engine="loop")
+    )
+
+
 def test_unknown_engine_is_refused() -> None:
-    with pytest.raises(ModelError, match="loop, columns"):
+    with pytest.raises(ModelError, match="auto, loop, columns"):
         check(Counter(), engine="quantum")
+
+
+# --- the set of states that were seen -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("spread", [1, 1 << 40, 0x9E3779B97F4A7C15 >> 1])
+def test_a_table_of_numbers_is_a_set(spread: int) -> None:
+    drawn = np.random.default_rng(7).integers(0, 20_000, 60_000) * spread % (1 << 62)
+    table, known = NumberTable(), set[int]()
+    for at in range(0, len(drawn), 5_000):
+        part = drawn[at : at + 5_000]
+        first = []
+        for one in part.tolist():
+            first.append(one not in known)
+            known.add(one)
+        assert table.add(part).tolist() == first
+        assert table.count == len(known)
+    absent = [one for one in range(0, 1 << 62, 1 << 48) if one not in known]
+    assert (table.find(np.array(absent)) == -1).all()
+    places = table.find(np.array(sorted(known)))
+    assert len(set(places.tolist())) == len(known)
+    assert (places >= 0).all()
+
+
+def test_of_many_equal_numbers_the_first_is_new() -> None:
+    table = NumberTable()
+    assert np.flatnonzero(table.add(np.full(50_000, 3))).tolist() == [0]
+    assert not table.add(np.full(50_000, 3)).any()
 
 
 def test_walk_finds_the_lost_update_and_repeats_itself() -> None:

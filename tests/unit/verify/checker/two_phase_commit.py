@@ -18,7 +18,7 @@ from twinlake.verify import (
     sometimes,
 )
 
-NAMES = ("a", "b", "c", "d")
+NAMES = tuple("abcdefg")
 
 
 class Coordinator(NamedTuple):

@@ -12,6 +12,7 @@ from twinlake.verify.models.iceberg.operations import CANONICAL
 from twinlake.verify.models.iceberg.snapshot_scan import ScannedFiles, live_data, live_deletes
 from twinlake.verify.models.iceberg.validation import new_delete_files
 from twinlake.verify.models.iceberg.values import (
+    REPLACE,
     ROW_DELTA,
     DeleteFile,
     PositionDeleteFile,
@@ -34,7 +35,7 @@ UNCHECKED_VECTOR = "unchecked-vector"
 def no_new_vector_for_my_files(table: Table, writer: Writer) -> str | None:
     """No vector was added for a data file for which I add one."""
     mine = {path for path, _ in writer.deletes}
-    for entry, file in new_delete_files(table, writer):
+    for entry, file in new_delete_files(table, writer, REPLACE):
         if file.positions and file.positions[0][0] in mine:
             return f"{file.path} of version {entry.sequence_number} is for {file.positions[0][0]}"
     return None

@@ -13,6 +13,7 @@ from twinlake.verify.models.iceberg.snapshot_scan import expected, live_data, ma
 from twinlake.verify.models.iceberg.validation import V4, new_versions
 from twinlake.verify.models.iceberg.values import (
     DELETE,
+    DELETE_KIND,
     DELETED,
     IDLE,
     INSERT,
@@ -181,7 +182,7 @@ class DeletesByFilter(IcebergV2):
             if matches((col1, row[0], row[1]), writer.predicate)
         )
         version = build(table, writer._replace(replaced=dropped, row_history=gone))
-        return version._replace(operation="delete")
+        return version._replace(operation=DELETE_KIND)
 
     @always
     def dropped_files_matched_as_a_whole(self, table: Table) -> Failure | None:

@@ -8,6 +8,7 @@ from twinlake.verify.models.iceberg.values import (
     ADDED,
     APPEND,
     DELETE,
+    DELETE_KIND,
     DELETED,
     EXISTING,
     INSERT,
@@ -15,6 +16,7 @@ from twinlake.verify.models.iceberg.values import (
     OVERWRITE,
     REPLACE,
     REWRITE_FILES,
+    ROW_DELTA,
     FileEntry,
     FileNames,
     Manifest,
@@ -89,7 +91,7 @@ def build(
         location=location,
         sequence_number=number,
         snapshot_id=writer.snapshot_id,
-        operation=KIND_OF_UPDATE.get(writer.update, OVERWRITE),
+        operation=_kind_of(writer),
         manifest_list=manifest_list,
         data=_data_manifest(parent, writer, manifest, number, data_sequence_number or number),
         deletes=_delete_manifest(
@@ -102,6 +104,13 @@ def build(
         ),
         recorded=_recorded(writer, number),
     )
+
+
+def _kind_of(writer: Writer) -> str:
+    """The operation of the snapshot; a row delta with delete files only is a ``delete``."""
+    if writer.update == ROW_DELTA and writer.deletes and not writer.data_files:
+        return DELETE_KIND
+    return KIND_OF_UPDATE.get(writer.update, OVERWRITE)
 
 
 def _called_after(writer: Writer, number: int) -> Writer:

@@ -13,6 +13,7 @@ from twinlake.verify.models.iceberg.values import (
     ADDED,
     APPEND,
     DELETE,
+    DELETE_KIND,
     DELETED,
     NEVER,
     OVERWRITE,
@@ -34,8 +35,6 @@ __all__ = ["FIXES", "Validation", "checks_for", "run_checks"]
 #: A check by name: it returns what is wrong, or ``None`` if it passes.
 Validation = tuple[str, Callable[[Table, Writer], str | None]]
 
-DELETE_KIND = "delete"
-
 
 def new_versions(table: Table, writer: Writer, *kinds: str) -> Iterator[TableVersion]:
     """The versions committed after the scan whose snapshots are of one of these kinds."""
@@ -45,11 +44,11 @@ def new_versions(table: Table, writer: Writer, *kinds: str) -> Iterator[TableVer
 
 
 def new_delete_files(
-    table: Table, writer: Writer
+    table: Table, writer: Writer, *more: str
 ) -> Iterator[tuple[FileEntry, PositionDeleteFile]]:
-    """Live delete files that were added after the scan."""
+    """Live delete files that were added after the scan, by snapshots of ``more`` kinds, too."""
     scanned = table[writer.scan_version].sequence_number
-    for version in new_versions(table, writer, OVERWRITE, DELETE_KIND):
+    for version in new_versions(table, writer, OVERWRITE, DELETE_KIND, *more):
         if version.deletes is None:
             continue
         for entry in version.deletes.entries:

@@ -17,9 +17,9 @@ from twinlake.spark.api.delta_table import DeltaTable
 from twinlake.spark.api.result_frames import empty_result
 from twinlake.spark.delta_settings import user_metadata
 from twinlake.spark.read.table_scan import frame_of_plan
-from twinlake.spark.statements.names import TableNames
-from twinlake.spark.statements.plan_tree import PlanTree, text_of
-from twinlake.spark.statements.views import Views
+from twinlake.spark.statements.queries.names import TableNames
+from twinlake.spark.statements.queries.views import Views
+from twinlake.spark.statements.syntax.plan_tree import PlanTree, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.log import Snapshot
-    from twinlake.spark.statements.names import SqlTable
+    from twinlake.spark.statements.queries.names import SqlTable
     from twinlake.table import Table
 
-__all__ = ["Statement"]
+__all__ = ["SparkStatement"]
 
 _ARROW_TYPES: Final = {"string": pa.string(), "bigint": pa.int64(), "boolean": pa.bool_()}
 """What the columns of answers can be."""
 
 
 @dataclass
-class Statement:
+class SparkStatement:
     """A statement; each table is seen at one version, however often it is named."""
 
     spark: SparkSession
@@ -47,6 +47,8 @@ class Statement:
     args: Mapping[str, Any] | Sequence[Any] | None
     read: list[Snapshot] = field(default_factory=list)
     """What its queries read."""
+    feeds: dict[tuple[Any, ...], DataFrame] = field(default_factory=dict)
+    """The change feeds that it names; both passes of a query use the same."""
     _snapshots: dict[str, Snapshot] = field(default_factory=dict)
 
     @cached_property
@@ -91,7 +93,7 @@ class Statement:
                 Code.INVALID_ARGUMENT,
                 f"{timestamp.sql()} is not a timestamp.",
                 fix="Write it as '2026-01-31' or '2026-01-31 12:00:00'.",
-                delta_class="DELTA_TIMESTAMP_INVALID",
+                delta_class="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
                 fields={"timestamp": str(timestamp.sql())},
             )
         return int(row[0])

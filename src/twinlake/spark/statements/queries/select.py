@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 from twinlake.errors import Code, TwinlakeError, UnsupportedFeature
 from twinlake.schema import ColumnMappingMode
 from twinlake.spark.read.scan import without_field_ids
-from twinlake.spark.statements.names import shown_name
-from twinlake.spark.statements.plan_tree import items, texts
-from twinlake.spark.statements.query import with_tables
+from twinlake.spark.statements.queries.file_conditions import with_tables
+from twinlake.spark.statements.queries.names import shown_name
+from twinlake.spark.statements.syntax.plan_tree import items, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts
 
-__all__ = ["explain_query", "query_frame", "run_command", "run_query"]
+__all__ = ["explain_query", "query_frame", "refuse_script", "run_command", "run_query"]
 
 _TARGETS: Final = frozenset(
     {"UnresolvedTable", "UnresolvedTableOrView", "UnresolvedRelation", "UnresolvedIdentifier"}
@@ -34,19 +34,19 @@ _CHANGES: Final = frozenset(
 )
 
 
-def run_query(statement: Statement, plan: Any) -> DataFrame | None:
+def run_query(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """A query; None if it reads no table of ours."""
     found = with_tables(statement, plan)
     return None if found is None else _shown(statement, statement.frame(found))
 
 
-def query_frame(statement: Statement, plan: Any) -> DataFrame:
+def query_frame(statement: SparkStatement, plan: Any) -> DataFrame:
     """The rows of a query within a statement, whatever tables it reads."""
     found = with_tables(statement, plan)
     return _shown(statement, statement.frame(plan if found is None else found))
 
 
-def _shown(statement: Statement, frame: DataFrame) -> DataFrame:
+def _shown(statement: SparkStatement, frame: DataFrame) -> DataFrame:
     """The frame without the ids that columns of mapped tables carry."""
     mapped = any(
         snapshot.metadata.column_mapping_mode is not ColumnMappingMode.NONE
@@ -60,7 +60,7 @@ def _shown(statement: Statement, frame: DataFrame) -> DataFrame:
     return frame
 
 
-def explain_query(statement: Statement, plan: Any) -> DataFrame | None:
+def explain_query(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``EXPLAIN query``; what changes a table of ours has no plan to show."""
     inner = plan.logicalPlan()
     if str(inner.nodeName()) not in _CHANGES:
@@ -77,7 +77,7 @@ def explain_query(statement: Statement, plan: Any) -> DataFrame | None:
     )
 
 
-def run_command(statement: Statement, plan: Any) -> DataFrame | None:
+def run_command(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """A command of Spark's that reads our tables; it cannot change them or be about them."""
     for child in (plan, *items(plan.children())):
         if str(child.nodeName()) in _TARGETS:
@@ -96,6 +96,19 @@ def run_command(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.frame(rebuilt) if changed else None
 
 
+def refuse_script(statement: SparkStatement, plan: Any) -> DataFrame | None:
+    """``BEGIN ... END``: refused where a table of ours is named in it."""
+    if with_tables(statement, plan) is None:
+        return None
+    raise UnsupportedFeature(
+        Code.NOT_YET,
+        "A script with tables of twinlake in it cannot be run.",
+        why="each of its statements would have to be looked at as it is reached",
+        fix="Run its statements one by one: `twinlake.spark.sql(spark, STATEMENT)`.",
+        fields={"statement": "BEGIN"},
+    )
+
+
 def target_name(plan: Any) -> NameParts | None:
     """The table that a statement changes."""
     target = plan.targetTable() if str(plan.nodeName()) == "MergeIntoTable" else plan.table()
@@ -106,7 +119,7 @@ def target_name(plan: Any) -> NameParts | None:
     return texts(target.multipartIdentifier())
 
 
-def _refuse_ours(statement: Statement, plan: Any, target: Any) -> None:
+def _refuse_ours(statement: SparkStatement, plan: Any, target: Any) -> None:
     by_identifier = str(target.nodeName()) == "UnresolvedIdentifier"
     parts = texts(target.nameParts() if by_identifier else target.multipartIdentifier())
     if statement.names.find(parts) is None:

@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.names import TableNames
-    from twinlake.spark.statements.plan_tree import PlanTree
+    from twinlake.spark.statements.queries.names import TableNames
+    from twinlake.spark.statements.syntax.cursor import NameParts
+    from twinlake.spark.statements.syntax.plan_tree import PlanTree
 
 __all__ = ["SqlView", "Views"]
 

@@ -6,31 +6,31 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.statements.tokens import Token, TokenKind, tokenize
+from twinlake.spark.statements.syntax.tokens import SqlToken, TokenKind, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Cursor", "NameParts"]
+__all__ = ["NameParts", "TokenCursor"]
 
 NameParts = tuple[str, ...]
 """A name as its parts, without quotes."""
 
 
 @dataclass
-class Cursor:
+class TokenCursor:
     """A position in the tokens of a statement; ``take`` moves it, ``expect`` insists."""
 
     text: str
-    tokens: Sequence[Token]
+    tokens: Sequence[SqlToken]
     position: int = 0
-    _end: Token = field(init=False)
+    _end: SqlToken = field(init=False)
 
     def __post_init__(self) -> None:
-        self._end = Token(TokenKind.SIGN, "", len(self.text))
+        self._end = SqlToken(TokenKind.SIGN, "", len(self.text))
 
     @classmethod
-    def of(cls, text: str) -> Cursor:
+    def of(cls, text: str) -> TokenCursor:
         """A cursor at the first token; a semicolon at the end belongs to no statement."""
         tokens = tokenize(text)
         while tokens and tokens[-1].text == ";":
@@ -38,7 +38,7 @@ class Cursor:
         return cls(text, tokens)
 
     @property
-    def token(self) -> Token:
+    def token(self) -> SqlToken:
         """The next token, or an empty one behind the last."""
         return self.tokens[self.position] if self.position < len(self.tokens) else self._end
 

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import Cursor, NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
-__all__ = ["VacuumTable"]
+__all__ = ["VacuumStatement"]
 
 _TOO_SHORT: Final = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumTable:
+class VacuumStatement:
     """``VACUUM table [FULL | LITE] [USING INVENTORY ...] [RETAIN n HOURS] [DRY RUN]``."""
 
     table: NameParts
@@ -33,7 +33,7 @@ class VacuumTable:
     dry_run: bool = False
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; its parts come in any order."""
         if not cursor.take("VACUUM"):
             return None
@@ -59,7 +59,7 @@ class VacuumTable:
         mode: Literal["full", "lite"] = "lite" if lite else "full"
         return cls(table=table, mode=mode, inventory=inventory, hours=hours, dry_run=dry_run)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """The files that would go, or the folder of the table."""
         if self.inventory:
             raise UnsupportedFeature(

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UserError
 from twinlake.spark.spark_types import java_class
-from twinlake.spark.statements.cursor import Cursor
-from twinlake.spark.statements.plan_tree import items, option, texts
+from twinlake.spark.statements.queries.names import NO_ROWS
+from twinlake.spark.statements.syntax.cursor import TokenCursor
+from twinlake.spark.statements.syntax.plan_tree import items, option, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from twinlake.log import Snapshot
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.names import SqlTable
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.names import SqlTable
+    from twinlake.spark.statements.queries.statement import SparkStatement
 
 __all__ = ["RelationFinder", "TableUse"]
 
-_CATALYST: Final = "org.apache.spark.sql.catalyst"
 _CHANGES: Final = "table_changes"
 _Hidden = frozenset[str]
 
@@ -36,7 +35,7 @@ class TableUse:
 class RelationFinder:
     """Puts what ``relation`` makes of a table where a query names the table."""
 
-    def __init__(self, statement: Statement, relation: Callable[[TableUse], Any]) -> None:
+    def __init__(self, statement: SparkStatement, relation: Callable[[TableUse], Any]) -> None:
         self._statement = statement
         self._tree = statement.tree
         self._relation = relation
@@ -68,8 +67,8 @@ class RelationFinder:
         if view is not None:
             parsed = self._statement.views.plan_of(self._tree, view)
             # A view sees nothing of the query around it.
-            return self._aliased(self.replaced(parsed), (view.name,))
-        table = self._statement.names.find(parts)
+            return self._tree.aliased(self.replaced(parsed), (view.name,))
+        table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
         return self._of_table(table, self._statement.snapshot(table))
@@ -81,7 +80,7 @@ class RelationFinder:
         parts = texts(relation.multipartIdentifier())
         if len(parts) == 1 and parts[0].casefold() in hidden:
             return plan
-        table = self._statement.names.find(parts)
+        table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
         timestamp, version = option(plan.timestamp()), option(plan.version())
@@ -91,15 +90,7 @@ class RelationFinder:
     def _of_table(self, table: SqlTable, snapshot: Snapshot) -> Any:
         self._statement.read.append(snapshot)
         plan = self._relation(TableUse(table=table, snapshot=snapshot))
-        return self._aliased(plan, self._statement.names.qualifier(table))
-
-    def _aliased(self, plan: Any, names: NameParts) -> Any:
-        """A plan whose columns can be named with the table before them."""
-        spark = self._statement.spark
-        identifier = java_class(spark, f"{_CATALYST}.AliasIdentifier")
-        alias = java_class(spark, f"{_CATALYST}.plans.logical.SubqueryAlias")
-        *levels, name = names
-        return alias(identifier(name, self._tree.sequence(levels)), plan)
+        return self._tree.aliased(plan, self._statement.names.qualifier(table))
 
     def _function(self, plan: Any, hidden: _Hidden) -> Any:
         if texts(plan.name())[-1].casefold() != _CHANGES:
@@ -107,8 +98,8 @@ class RelationFinder:
         arguments = [self._tree.evaluated(each) for each in items(plan.functionArgs())]
         if not 2 <= len(arguments) <= 3 or not isinstance(arguments[0], str):
             raise _misused_changes(arguments)
-        parts = Cursor.of(arguments[0]).name()
-        table = self._statement.names.find(parts)
+        parts = TokenCursor.of(arguments[0]).name()
+        table = self._statement.names.find(parts, missing=NO_ROWS)
         if table is None:
             return plan
         from twinlake.spark import changes
@@ -118,15 +109,19 @@ class RelationFinder:
             f"{side}_{'version' if isinstance(bound, int) else 'timestamp'}": bound
             for side, bound in bounds.items()
         }
-        frame: Any = changes(self._statement.spark, table.location, **given)
-        return self._aliased(frame._jdf.queryExecution().analyzed(), (_CHANGES,))
+        key = (table.location, *sorted(given.items()))
+        frame: Any = self._statement.feeds.get(key)
+        if frame is None:
+            frame = changes(self._statement.spark, table.location, **given)
+            self._statement.feeds[key] = frame
+        return self._tree.aliased(frame._jdf.queryExecution().analyzed(), (_CHANGES,))
 
     def _computed_name(self, plan: Any, hidden: _Hidden) -> Any:
         """``IDENTIFIER('name')``, where the name is written out or a parameter."""
         name = self._tree.evaluated(plan.identifierExpr())
         if not isinstance(name, str):
             return plan
-        parts = self._tree.sequence(list(Cursor.of(name).name()))
+        parts = self._tree.sequence(list(TokenCursor.of(name).name()))
         return self.replaced(plan.planBuilder().apply(parts, plan.children()), hidden)
 
     def _with(self, plan: Any, hidden: _Hidden) -> Any:
@@ -160,7 +155,7 @@ def _misused_changes(arguments: list[Any]) -> UserError:
         "table_changes cannot be called with these arguments.",
         why="it takes the name of a table as a string, a version or timestamp to begin with, and "
         f"one to end with; these are {arguments}",
-        fix="Write `table_changes('sales.orders', 3)` or `table_changes('delta.`/path`', 3, 7)`.",
+        fix="Write `table_changes('sales.orders', 3)`, or `table_changes('sales.orders', 3, 7)`.",
         delta_class="INCORRECT_NUMBER_OF_ARGUMENTS",
         fields={"arguments": [str(each) for each in arguments]},
     )

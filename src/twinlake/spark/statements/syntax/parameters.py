@@ -12,14 +12,14 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import functions as F
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.statements.tokens import TokenKind, tokenize
+from twinlake.spark.statements.syntax.tokens import TokenKind, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-    from twinlake.spark.statements.tokens import Token
+    from twinlake.spark.statements.syntax.tokens import SqlToken
 
 __all__ = ["bound"]
 
@@ -52,7 +52,7 @@ def _named(text: str, args: Mapping[str, Any]) -> Iterator[tuple[int, int, Any]]
             yield colon.start, name.end, args[key]
 
 
-def _ends_value(token: Token) -> bool:
+def _ends_value(token: SqlToken) -> bool:
     return token.name is not None or token.text in {")", "]", ":"}
 
 
@@ -63,7 +63,7 @@ def _positional(text: str, args: Sequence[Any]) -> Iterator[tuple[int, int, Any]
             Code.INVALID_ARGUMENT,
             f"The statement has {len(markers)} markers and {len(args)} values.",
             why="each ? takes the next value of the list",
-            fix="Pass one value for each ?: `sql(spark, TEXT, [VALUE, ...])`.",
+            fix="Pass one value for each ?: `twinlake.spark.sql(spark, TEXT, [VALUE, ...])`.",
             delta_class="UNBOUND_SQL_PARAMETER",
             fields={"markers": len(markers), "values": len(args)},
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Token", "TokenKind", "tokenize"]
+__all__ = ["SqlToken", "TokenKind", "tokenize"]
 
 
 class TokenKind(Enum):
@@ -28,7 +28,7 @@ class TokenKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SqlToken:
     """One token; ``text[start:end]`` is what is written."""
 
     kind: TokenKind
@@ -75,7 +75,7 @@ _KINDS: Final = {
 }
 
 
-def tokenize(text: str) -> tuple[Token, ...]:
+def tokenize(text: str) -> tuple[SqlToken, ...]:
     r"""The tokens of a text.
 
     >>> [token.text for token in tokenize("VACUUM t -- old\\n RETAIN 7 /* days */ HOURS")]
@@ -84,7 +84,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     return tuple(_tokens(text))
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[SqlToken]:
     position = 0
     while found := _TOKEN.match(text, position):
         group, start = str(found.lastgroup), position
@@ -92,10 +92,10 @@ def _tokens(text: str) -> Iterator[Token]:
         if group == "comment":
             position = _comment_end(text, start)
             if position < 0:
-                yield Token(TokenKind.UNCLOSED, text[start:], start)
+                yield SqlToken(TokenKind.UNCLOSED, text[start:], start)
                 return
         elif group != "space":
-            yield Token(_KINDS[group], found[0], start)
+            yield SqlToken(_KINDS[group], found[0], start)
 
 
 def _comment_end(text: str, start: int) -> int:

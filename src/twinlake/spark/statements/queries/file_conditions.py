@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.schema.predicates import And, Or
-from twinlake.spark.dml.merge.resolution import conjuncts
 from twinlake.spark.read.conditions import empty_frame, skipping_expression
 from twinlake.spark.read.table_scan import Scan
 from twinlake.spark.spark_types import java_class
-from twinlake.spark.statements.plan_tree import below, items, texts
-from twinlake.spark.statements.relations import RelationFinder
+from twinlake.spark.statements.queries.relations import RelationFinder
+from twinlake.spark.statements.syntax.plan_tree import below, items, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
     from twinlake.protocol import Metadata
     from twinlake.schema.predicates import Expr
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.relations import TableUse
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.relations import TableUse
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = ["with_tables"]
 
@@ -36,7 +35,7 @@ _FILTER: Final = "Filter"
 _SOURCE: Final = "LogicalRDD"
 
 
-def with_tables(statement: Statement, plan: Any) -> Any | None:
+def with_tables(statement: SparkStatement, plan: Any) -> Any | None:
     """The parsed query over scans of our tables, or None if it names none of them."""
     tree = statement.tree
     if not tree.has_relations(plan):
@@ -56,7 +55,7 @@ def with_tables(statement: Statement, plan: Any) -> Any | None:
 class _EmptyRelations:
     """The first pass: relations without rows, known by the number of their source."""
 
-    statement: Statement
+    statement: SparkStatement
     uses: list[TableUse] = field(default_factory=list)
     _marks: dict[int, int] = field(default_factory=dict)
 
@@ -103,27 +102,18 @@ class _EmptyRelations:
 
 def _skipping(spark: SparkSession, condition: Any, metadata: Metadata) -> Expr:
     """What of a condition on one relation can skip files."""
-    parts = tuple(
-        skipping_expression(spark, _unqualified(part), metadata) for part in conjuncts(condition)
-    )
+    attributes = items(condition.references().toSeq())
+    qualifiers = {tuple(part.casefold() for part in texts(each.qualifier())) for each in attributes}
+    conjuncts = unqualified_conjuncts(str(condition.sql()), qualifiers - {()})
+    parts = tuple(skipping_expression(spark, part, metadata) for part in conjuncts)
     return parts[0] if len(parts) == 1 else And(parts)
 
 
-def _unqualified(condition: Any) -> str:
-    """A condition as SQL, without the names of the table before its columns."""
-    sql = str(condition.sql())
-    attributes = items(condition.references().toSeq())
-    qualifiers = {
-        tuple(part.casefold() for part in texts(each.qualifier())) for each in attributes
-    } - {()}
-    return without_qualifiers(sql, qualifiers) if qualifiers else sql
+def unqualified_conjuncts(sql: str, qualifiers: Collection[NameParts]) -> list[str]:
+    """The parts of a condition that all have to be true, without names of tables before columns.
 
-
-def without_qualifiers(sql: str, qualifiers: Collection[NameParts]) -> str:
-    """SQL without these names of tables before its columns.
-
-    >>> without_qualifiers("(t.id > 7) AND (t.s.x = 't.id')", [("t",)])
-    "(id > 7) AND (s.x = 't.id')"
+    >>> unqualified_conjuncts("((t.id > 7) AND (t.s.x = 't.id'))", [("t",)])
+    ['id > 7', "s.x = 't.id'"]
     """
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
@@ -131,7 +121,7 @@ def without_qualifiers(sql: str, qualifiers: Collection[NameParts]) -> str:
     try:
         tree = parse_one(sql, dialect="spark")
     except SqlglotError:
-        return sql
+        return [sql]
     for column in list(tree.find_all(exp.Column)):
         parts = column.parts
         for qualifier in qualifiers:
@@ -142,7 +132,9 @@ def without_qualifiers(sql: str, qualifiers: Collection[NameParts]) -> str:
                 bare = exp.column(name)
                 column.replace(exp.Dot.build([bare, *inside]) if inside else bare)
                 break
-    return tree.sql(dialect="spark")
+    whole: Any = tree.unnest()
+    parts_of = list(whole.flatten()) if isinstance(whole, exp.And) else [whole]
+    return [str(part.unnest().sql(dialect="spark")) for part in parts_of]
 
 
 @dataclass

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from twinlake.errors import Code, UnsupportedFeature
-from twinlake.spark.statements.versions import PointInTime
+from twinlake.spark.statements.commands.versions import PointInTime
 from twinlake.spark.unsupported import unsupported_call
 
 if TYPE_CHECKING:
-    from twinlake.spark.statements.cursor import Cursor, NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["AnalyzeDelta", "CloneTable", "ConvertToDelta", "GenerateManifest"]
 
@@ -24,7 +24,7 @@ class GenerateManifest:
     mode: str
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         if not cursor.take("GENERATE"):
             return None
@@ -34,7 +34,7 @@ class GenerateManifest:
         cursor.expect_end()
         return cls(table=table, mode=mode)
 
-    def run(self, statement: Statement) -> NoReturn:
+    def run(self, statement: SparkStatement) -> NoReturn:
         """Refuse it."""
         statement.names.require(self.table, "GENERATE")
         raise unsupported_call("DeltaTable.generate")
@@ -47,7 +47,7 @@ class ConvertToDelta:
     table: NameParts
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         if not cursor.take("CONVERT"):
             return None
@@ -59,7 +59,7 @@ class ConvertToDelta:
         cursor.expect_end()
         return cls(table=table)
 
-    def run(self, statement: Statement) -> NoReturn:  # noqa: ARG002
+    def run(self, statement: SparkStatement) -> NoReturn:  # noqa: ARG002
         """Refuse it."""
         raise unsupported_call("DeltaTable.convertToDelta")
 
@@ -73,7 +73,7 @@ class CloneTable:
     at: PointInTime | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; other ways to create a table are not looked at."""
         begins = (("CREATE", "OR", "REPLACE"), ("CREATE",), ("REPLACE",))
         if not any(cursor.take(*words) for words in begins) or not cursor.take("TABLE"):
@@ -94,7 +94,7 @@ class CloneTable:
         cursor.expect_end()
         return cls(target=target, source=source, at=at)
 
-    def run(self, statement: Statement) -> NoReturn:
+    def run(self, statement: SparkStatement) -> NoReturn:
         """Refuse it."""
         statement.names.require(self.source, "CLONE")
         if self.at is None:
@@ -111,7 +111,7 @@ class AnalyzeDelta:
     table: NameParts
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; Spark has its own ANALYZE TABLE."""
         if not cursor.take("ANALYZE", "TABLE"):
             return None
@@ -121,7 +121,7 @@ class AnalyzeDelta:
         cursor.expect_end()
         return cls(table=table)
 
-    def run(self, statement: Statement) -> NoReturn:
+    def run(self, statement: SparkStatement) -> NoReturn:
         """Refuse it."""
         statement.names.require(self.table, "ANALYZE TABLE")
         raise UnsupportedFeature(

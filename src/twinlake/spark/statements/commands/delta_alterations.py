@@ -10,13 +10,13 @@ from twinlake.errors import Code, UnsupportedFeature
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import Cursor, NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["AddConstraint", "ClusterTable", "DropConstraint", "DropFeature", "SyncIdentity"]
 
 
-def _altered(cursor: Cursor) -> NameParts | None:
+def _altered(cursor: TokenCursor) -> NameParts | None:
     """The table of an ALTER TABLE."""
     return cursor.table_or_none() if cursor.take("ALTER", "TABLE") else None
 
@@ -31,7 +31,7 @@ class AddConstraint:
     """As it is written, comments included."""
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; keys are Spark's to refuse."""
         table = _altered(cursor)
         if table is None or not cursor.take("ADD", "CONSTRAINT"):
@@ -43,7 +43,7 @@ class AddConstraint:
         cursor.expect_end()
         return cls(table=table, name=name, expression=expression)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """Nothing."""
         spark = statement.spark
         table = statement.names.require(self.table, "ALTER TABLE").open(spark)
@@ -60,7 +60,7 @@ class DropConstraint:
     if_exists: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         table = _altered(cursor)
         if table is None or not cursor.take("DROP", "CONSTRAINT"):
@@ -70,7 +70,7 @@ class DropConstraint:
         cursor.expect_end()
         return cls(table=table, name=name, if_exists=if_exists)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """Nothing."""
         table = statement.names.require(self.table, "ALTER TABLE").open(statement.spark)
         table.drop_constraint(self.name, if_exists=self.if_exists)
@@ -86,7 +86,7 @@ class DropFeature:
     truncate: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; the feature is a word or a string."""
         table = _altered(cursor)
         if table is None or not cursor.take("DROP", "FEATURE"):
@@ -96,7 +96,7 @@ class DropFeature:
         cursor.expect_end()
         return cls(table=table, feature=feature, truncate=truncate)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """Nothing."""
         table = statement.delta_table(statement.names.require(self.table, "ALTER TABLE"))
         table.dropFeatureSupport(self.feature, self.truncate)
@@ -110,7 +110,7 @@ class ClusterTable:
     table: NameParts
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         table = _altered(cursor)
         if table is None or not cursor.take("CLUSTER", "BY"):
@@ -120,7 +120,7 @@ class ClusterTable:
         cursor.expect_end()
         return cls(table=table)
 
-    def run(self, statement: Statement) -> NoReturn:
+    def run(self, statement: SparkStatement) -> NoReturn:
         """Refuse it."""
         statement.names.require(self.table, "ALTER TABLE")
         raise _later(
@@ -137,7 +137,7 @@ class SyncIdentity:
     table: NameParts
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         table = _altered(cursor)
         if table is None or not (cursor.take("ALTER") or cursor.take("CHANGE")):
@@ -151,7 +151,7 @@ class SyncIdentity:
         cursor.expect_end()
         return cls(table=table)
 
-    def run(self, statement: Statement) -> NoReturn:
+    def run(self, statement: SparkStatement) -> NoReturn:
         """Refuse it."""
         statement.names.require(self.table, "ALTER TABLE")
         raise _later(

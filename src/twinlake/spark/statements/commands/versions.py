@@ -10,8 +10,8 @@ from twinlake.spark.api.result_frames import detail_frame, history_frame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import Cursor, NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["DescribeDetail", "DescribeHistory", "PointInTime", "RestoreTable"]
 
@@ -24,7 +24,7 @@ class DescribeHistory:
     limit: int | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; a table may be called HISTORY, too."""
         if not (_describes(cursor) and cursor.take("HISTORY")) or cursor.at_end:
             return None
@@ -33,7 +33,7 @@ class DescribeHistory:
         cursor.expect_end()
         return cls(table=table, limit=limit)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """One row a version, newest first."""
         found = statement.names.require(
             self.table, "DESCRIBE HISTORY", delta_class="DELTA_TABLE_ONLY_OPERATION"
@@ -48,7 +48,7 @@ class DescribeDetail:
     table: NameParts
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one; a table may be called DETAIL, too."""
         if not (_describes(cursor) and cursor.take("DETAIL")) or cursor.at_end:
             return None
@@ -56,14 +56,14 @@ class DescribeDetail:
         cursor.expect_end()
         return cls(table=table)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """One row about the table."""
         found = statement.names.require(self.table, "DESCRIBE DETAIL")
         table = found.open(statement.spark)
         return detail_frame(statement.spark, table, name=found.reference.name)
 
 
-def _describes(cursor: Cursor) -> bool:
+def _describes(cursor: TokenCursor) -> bool:
     return cursor.take("DESCRIBE") or cursor.take("DESC")
 
 
@@ -75,7 +75,7 @@ class PointInTime:
     timestamp: str | None = None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The version that is asked for, if one is."""
         cursor.take("FOR")
         if cursor.take("VERSION") or cursor.take("SYSTEM_VERSION"):
@@ -95,7 +95,7 @@ class RestoreTable:
     at: PointInTime
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         if not cursor.take("RESTORE"):
             return None
@@ -108,7 +108,7 @@ class RestoreTable:
         cursor.expect_end()
         return cls(table=table, at=at)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """One row of metrics."""
         table = statement.delta_table(statement.names.require(self.table, "RESTORE"))
         if self.at.version is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from twinlake.errors import Code, UnsupportedFeature
+from twinlake.errors import Code, UnsupportedFeature, UserError
 from twinlake.schema import (
     COMMENT_KEY,
     CURRENT_DEFAULT_KEY,
@@ -13,13 +14,15 @@ from twinlake.schema import (
     parse_schema,
     render_path,
 )
-from twinlake.spark.statements.plan_tree import items, option, texts
+from twinlake.spark.statements.syntax.plan_tree import items, option, texts
 from twinlake.table.operations import NewColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
     from twinlake.table import Table
 
 __all__ = [
@@ -32,7 +35,7 @@ __all__ = [
 ]
 
 
-def set_properties(statement: Statement, plan: Any) -> DataFrame | None:
+def set_properties(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``ALTER TABLE table SET TBLPROPERTIES (...)``."""
     table = altered_table(statement, plan)
     if table is None:
@@ -41,21 +44,23 @@ def set_properties(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.nothing()
 
 
-def unset_properties(statement: Statement, plan: Any) -> DataFrame | None:
+def unset_properties(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``ALTER TABLE table UNSET TBLPROPERTIES [IF EXISTS] (...)``."""
     table = altered_table(statement, plan)
     if table is None:
         return None
-    table.unset_properties(texts(plan.propertyKeys()), if_exists=bool(plan.ifExists()))
+    # Spark does not tell a table whether IF EXISTS was written; Delta Spark takes it for granted.
+    table.unset_properties(texts(plan.propertyKeys()), if_exists=True)
     return statement.nothing()
 
 
-def add_columns(statement: Statement, plan: Any) -> DataFrame | None:
+def add_columns(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``ALTER TABLE table ADD COLUMNS (...)``."""
     table = altered_table(statement, plan)
     if table is None:
         return None
-    table.add_columns([_new_column(each) for each in items(plan.columnsToAdd())])
+    with _spark_classes():
+        table.add_columns([_new_column(each) for each in items(plan.columnsToAdd())])
     return statement.nothing()
 
 
@@ -100,7 +105,7 @@ def _position(position: Any) -> tuple[bool, str | None]:
     return False, str(found.column())
 
 
-def alter_columns(statement: Statement, plan: Any) -> DataFrame | None:
+def alter_columns(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``ALTER TABLE table ALTER COLUMN column ...``."""
     table = altered_table(statement, plan)
     if table is None:
@@ -118,30 +123,32 @@ def alter_columns(statement: Statement, plan: Any) -> DataFrame | None:
     kind = option(spec.newDataType())
     default = _default_text(option(spec.newDefaultExpression()))
     first, after = _position(option(spec.newPosition()))
-    table.alter_column(
-        render_path(texts(spec.column().name())),
-        kind=None if kind is None else str(kind.sql()),
-        nullable=option(spec.newNullability()),
-        comment=option(spec.newComment()),
-        default="" if spec.dropDefault() else default,
-        first=first,
-        after=after,
-    )
+    with _spark_classes():
+        table.alter_column(
+            render_path(texts(spec.column().name())),
+            kind=None if kind is None else str(kind.sql()),
+            nullable=option(spec.newNullability()),
+            comment=option(spec.newComment()),
+            default="" if spec.dropDefault() else default,
+            first=first,
+            after=after,
+        )
     return statement.nothing()
 
 
-def rename_column(statement: Statement, plan: Any) -> DataFrame | None:
+def rename_column(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``ALTER TABLE table RENAME COLUMN column TO name``."""
     table = altered_table(statement, plan)
     if table is None:
         return None
-    table.rename_column(
-        render_path(texts(plan.column().name())), render_path((str(plan.newName()),))
-    )
+    with _spark_classes():
+        table.rename_column(
+            render_path(texts(plan.column().name())), render_path((str(plan.newName()),))
+        )
     return statement.nothing()
 
 
-def drop_columns(statement: Statement, plan: Any) -> DataFrame | None:
+def drop_columns(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``ALTER TABLE table DROP COLUMNS [IF EXISTS] (...)``."""
     table = altered_table(statement, plan)
     if table is None:
@@ -150,7 +157,8 @@ def drop_columns(statement: Statement, plan: Any) -> DataFrame | None:
     if plan.ifExists():
         paths = [path for path in paths if _has_column(table, path)]
     if paths:
-        table.drop_column(*(render_path(path) for path in paths))
+        with _spark_classes():
+            table.drop_column(*(render_path(path) for path in paths))
     return statement.nothing()
 
 
@@ -164,7 +172,23 @@ def _has_column(table: Table, path: tuple[str, ...]) -> bool:
     return True
 
 
-def altered_table(statement: Statement, plan: Any) -> Table | None:
+@contextlib.contextmanager
+def _spark_classes() -> Iterator[None]:
+    """Spark looks at the columns of ALTER TABLE itself, before Delta Spark sees them."""
+    try:
+        yield
+    except UserError as error:
+        error.delta_class = _SPARK_CLASSES.get(error.delta_class or "", error.delta_class)
+        raise
+
+
+_SPARK_CLASSES: Final = {
+    "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA": "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+    "DELTA_DUPLICATE_COLUMNS_FOUND": "FIELD_ALREADY_EXISTS",
+}
+
+
+def altered_table(statement: SparkStatement, plan: Any) -> Table | None:
     """The table that a command is about, if it is ours; commands cannot be about its views."""
     parts = texts(plan.table().multipartIdentifier())
     found = statement.names.find(parts)

@@ -13,11 +13,11 @@ from twinlake.spark.dml.merge.execution import AUTO_MERGE
 from twinlake.spark.dml.write import WriteOptions, write_table
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import quoted, spark_data_type
-from twinlake.spark.statements.default_values import with_defaults
-from twinlake.spark.statements.names import shown_name
-from twinlake.spark.statements.plan_tree import items, option, texts
-from twinlake.spark.statements.row_changes import changed_table
-from twinlake.spark.statements.select import query_frame, run_command, run_query
+from twinlake.spark.statements.commands.row_changes import changed_table
+from twinlake.spark.statements.queries.names import shown_name
+from twinlake.spark.statements.queries.select import query_frame, run_command, run_query
+from twinlake.spark.statements.syntax.default_values import with_defaults
+from twinlake.spark.statements.syntax.plan_tree import items, option, texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from twinlake.schema import Struct
-    from twinlake.spark.statements.names import SqlTable
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.names import SqlTable
+    from twinlake.spark.statements.queries.statement import SparkStatement
 
 __all__ = ["insert_rows", "overwrite_by_expression", "several_inserts"]
 
@@ -34,7 +34,7 @@ _ARITY: Final = "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
 _LISTED_ARITY: Final = "INSERT_COLUMN_ARITY_MISMATCH"
 
 
-def insert_rows(statement: Statement, plan: Any) -> DataFrame | None:
+def insert_rows(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``INSERT INTO | OVERWRITE table [PARTITION (...)] [(columns) | BY NAME] query``."""
     found = changed_table(statement, plan.table(), "INSERT")
     if found is None:
@@ -45,7 +45,7 @@ def insert_rows(statement: Statement, plan: Any) -> DataFrame | None:
     listed = texts(plan.userSpecifiedCols())
     by_name = bool(plan.byName())
     columns = listed or tuple(name for name in schema.names() if name not in fixed)
-    query = with_defaults(statement, plan.query(), columns, schema)
+    query = with_defaults(statement.tree, plan.query(), columns, schema)
     frame = query_frame(statement, query)
     if not by_name:
         frame = _in_columns(frame, columns, target, schema, listed=bool(listed))
@@ -62,14 +62,16 @@ def insert_rows(statement: Statement, plan: Any) -> DataFrame | None:
     return _written(statement, frame, target, options)
 
 
-def overwrite_by_expression(statement: Statement, plan: Any) -> DataFrame | None:
+def overwrite_by_expression(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``INSERT INTO table REPLACE WHERE condition query``."""
     found = changed_table(statement, plan.table(), "INSERT")
     if found is None:
         return run_command(statement, plan)
     target, _ = found
     schema = statement.snapshot(target).metadata.schema
-    frame = query_frame(statement, with_defaults(statement, plan.query(), schema.names(), schema))
+    frame = query_frame(
+        statement, with_defaults(statement.tree, plan.query(), schema.names(), schema)
+    )
     if plan.isByName():
         named = frame
     else:
@@ -83,7 +85,7 @@ def overwrite_by_expression(statement: Statement, plan: Any) -> DataFrame | None
     return _written(statement, named, target, options)
 
 
-def several_inserts(statement: Statement, plan: Any) -> DataFrame | None:
+def several_inserts(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """A union, or ``FROM ... INSERT INTO a ... INSERT INTO b ...``, refused for tables of ours."""
     children = items(plan.children())
     if not all(str(child.nodeName()) == "InsertIntoStatement" for child in children):
@@ -102,11 +104,12 @@ def several_inserts(statement: Statement, plan: Any) -> DataFrame | None:
 
 
 def _written(
-    statement: Statement, frame: DataFrame, target: SqlTable, options: WriteOptions
+    statement: SparkStatement, frame: DataFrame, target: SqlTable, options: WriteOptions
 ) -> DataFrame:
     spark = statement.spark
     whole = replace(
         options,
+        implicit_casts=True,
         merge_schema=session_conf(spark, AUTO_MERGE, "false").lower() == "true",
         user_metadata=user_metadata(spark),
     )

@@ -17,20 +17,22 @@ from twinlake.spark.api.catalog import (
     session_catalog,
     table_exists_at,
 )
-from twinlake.spark.session import open_table
+from twinlake.spark.session import open_table, session_conf
 from twinlake.spark.spark_types import quoted
 from twinlake.storage import parse_location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from twinlake.spark.statements.cursor import NameParts
+    from twinlake.spark.statements.syntax.cursor import NameParts
     from twinlake.table import Names, Table
 
-__all__ = ["FORMATS", "SqlTable", "TableNames", "is_path", "shown_name"]
+__all__ = ["FORMATS", "NO_ROWS", "SqlTable", "TableNames", "is_path", "shown_name"]
 
 FORMATS: Final = frozenset({"delta", "twinlake"})
 """What a path is written after, and what USING may name."""
+NO_ROWS: Final = "DELTA_TABLE_NOT_FOUND"
+"""Delta's name for a path without a table in statements about rows."""
 _SPARK_CATALOG: Final = "spark_catalog"
 
 
@@ -95,14 +97,14 @@ class TableNames:
         found = self._views.getRawTempView(parts[0])
         return found.get() if found.isDefined() else None
 
-    def find(self, parts: NameParts, *, over_views: bool = False) -> SqlTable | None:
+    def find(self, parts: NameParts, *, missing: str | None = None) -> SqlTable | None:
         """The table of ours with a name, or None if the name is Spark's.
 
-        ``over_views``: in statements that never mean a view.
+        ``missing``: Delta's name for the error where a path has no table.
         """
         if is_path(parts):
-            return self._at_path(parts)
-        if not over_views and self.temporary_view(parts) is not None:
+            return self._at_path(parts, missing)
+        if self.temporary_view(parts) is not None:
             return None
         if parts not in self._found:
             self._found[parts] = self._named(parts)
@@ -117,11 +119,7 @@ class TableNames:
         """
         if self.temporary_view(parts) is not None:
             raise not_a_table(parts, statement)
-        try:
-            found = self.find(parts)
-        except UserError as error:
-            error.delta_class = delta_class or error.delta_class
-            raise
+        found = self.find(parts, missing=delta_class)
         if found is None:
             why = f"{self.catalog.place} has no table of that name"
             missing = missing_table(shown_name(parts), why)
@@ -129,15 +127,17 @@ class TableNames:
             raise missing
         return found
 
-    def _at_path(self, parts: NameParts) -> SqlTable:
+    def _at_path(self, parts: NameParts, missing: str | None) -> SqlTable:
         location = parse_location(parts[1]).url
         if not table_exists_at(self.spark, location):
-            raise missing_table(shown_name(parts), f"there is no Delta log at {location}")
+            error = missing_table(shown_name(parts), f"there is no Delta log at {location}")
+            error.delta_class = missing or error.delta_class
+            raise error
         return SqlTable(parts=parts, reference=CatalogTableReference(location=location))
 
     def _named(self, parts: NameParts) -> SqlTable | None:
         bare = without_spark_catalog(parts)
-        if len(bare) > 3 or not all(part.isprintable() and part for part in bare):
+        if not all(part.isprintable() and part for part in bare) or self._is_spark_catalog(bare):
             return None
         name = ".".join(quoted(part) for part in bare)
         if not self.catalog.exists(name):
@@ -146,6 +146,12 @@ class TableNames:
         if not table_exists_at(self.spark, location):
             raise missing_table(shown_name(parts), f"there is no Delta log at {location}")
         return SqlTable(parts=parts, reference=CatalogTableReference(location=location, name=full))
+
+    def _is_spark_catalog(self, parts: NameParts) -> bool:
+        """Whether a name begins with a catalog that Spark was given."""
+        if len(parts) < 3:
+            return False
+        return bool(session_conf(self.spark, f"spark.sql.catalog.{parts[0]}", ""))
 
     def qualifier(self, table: SqlTable) -> NameParts:
         """What may stand before the columns of a table, in full."""
@@ -178,7 +184,7 @@ def not_a_table(parts: NameParts, statement: str) -> UserError:
         Code.INVALID_ARGUMENT,
         f"{statement} cannot be run on {name}.",
         why="it is a temporary view, and only tables can be changed",
-        fix="Name the table that the view reads, or its path: delta.`/path`.",
+        fix="Name the table that the view reads, or write its path after `delta.`.",
         delta_class="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
         fields={"name": name, "statement": statement},
     )

@@ -11,8 +11,8 @@ from twinlake.schema import COMMENT_KEY, render_path
 from twinlake.spark.api.catalog import managed_location
 from twinlake.spark.read.file_list import hadoop_root
 from twinlake.spark.spark_types import spark_data_type
-from twinlake.spark.statements.names import shown_name
-from twinlake.spark.statements.plan_tree import option, texts
+from twinlake.spark.statements.queries.names import shown_name
+from twinlake.spark.statements.syntax.plan_tree import option, texts
 from twinlake.table import clustering_columns
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from twinlake.log import Snapshot
-    from twinlake.spark.statements.names import SqlTable
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.names import SqlTable
+    from twinlake.spark.statements.queries.statement import SparkStatement
 
 __all__ = [
     "describe_column",
@@ -43,11 +43,11 @@ _TABLES: Final = (
 _Line = tuple[str, str, str | None]
 
 
-def _target(statement: Statement, node: Any) -> SqlTable | None:
+def _target(statement: SparkStatement, node: Any) -> SqlTable | None:
     return statement.names.find(texts(node.multipartIdentifier()))
 
 
-def describe_table(statement: Statement, plan: Any) -> DataFrame | None:
+def describe_table(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``DESCRIBE [EXTENDED] table``."""
     found = _target(statement, plan.relation())
     if found is None:
@@ -79,7 +79,9 @@ def _layout_lines(snapshot: Snapshot) -> Iterator[_Line]:
             yield from _column_lines(snapshot, columns)
 
 
-def _detail_lines(statement: Statement, found: SqlTable, snapshot: Snapshot) -> Iterator[_Line]:
+def _detail_lines(
+    statement: SparkStatement, found: SqlTable, snapshot: Snapshot
+) -> Iterator[_Line]:
     names = statement.names
     managed = False
     if found.reference.name is not None:
@@ -102,7 +104,7 @@ def _detail_lines(statement: Statement, found: SqlTable, snapshot: Snapshot) -> 
             yield name, value, ""
 
 
-def describe_column(statement: Statement, plan: Any) -> DataFrame | None:
+def describe_column(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``DESCRIBE [EXTENDED] table column``."""
     found = _target(statement, plan.relation())
     if found is None:
@@ -127,7 +129,7 @@ def describe_column(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.rows(rows, _INFO)
 
 
-def show_columns(statement: Statement, plan: Any) -> DataFrame | None:
+def show_columns(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``SHOW COLUMNS IN table``."""
     found = _target(statement, plan.child())
     if found is None:
@@ -136,7 +138,7 @@ def show_columns(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.rows(names, "col_name STRING NOT NULL")
 
 
-def show_partitions(statement: Statement, plan: Any) -> DataFrame | None:
+def show_partitions(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``SHOW PARTITIONS table``."""
     found = _target(statement, plan.table())
     if found is None:
@@ -157,7 +159,7 @@ def show_partitions(statement: Statement, plan: Any) -> DataFrame | None:
     return rows.select(*columns).distinct()
 
 
-def show_properties(statement: Statement, plan: Any) -> DataFrame | None:
+def show_properties(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``SHOW TBLPROPERTIES table [(key)]``."""
     found = _target(statement, plan.table())
     if found is None:
@@ -171,7 +173,7 @@ def show_properties(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.rows(list(properties.items()), _PROPERTIES)
 
 
-def names_with_path(statement: Statement, found: SqlTable) -> tuple[str, ...]:
+def names_with_path(statement: SparkStatement, found: SqlTable) -> tuple[str, ...]:
     """The full name, its path quoted."""
     *levels, last = statement.names.qualifier(found)
     return (*levels, shown_name((last,)))
@@ -190,7 +192,7 @@ def properties_of(snapshot: Snapshot) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def show_create_table(statement: Statement, plan: Any) -> DataFrame | None:
+def show_create_table(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``SHOW CREATE TABLE``: refused, as by Delta Spark."""
     found = _target(statement, plan.child())
     if found is None:
@@ -205,7 +207,7 @@ def show_create_table(statement: Statement, plan: Any) -> DataFrame | None:
     )
 
 
-def show_tables(statement: Statement, plan: Any) -> DataFrame | None:
+def show_tables(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``SHOW TABLES [IN namespace] [LIKE pattern]``: Spark's, and those of the catalog of names."""
     spark = statement.spark
     catalog = statement.names.catalog

@@ -19,19 +19,19 @@ from twinlake.spark.api.column_definition import ColumnDefinition, columns_from_
 from twinlake.spark.api.create_table import CreateMode, TableDefinition
 from twinlake.spark.session import session_conf
 from twinlake.spark.spark_types import from_spark, java_class, spark_type
-from twinlake.spark.statements.alterations import string_map
-from twinlake.spark.statements.names import FORMATS, is_path, shown_name
-from twinlake.spark.statements.plan_tree import items, option, texts
-from twinlake.spark.statements.query import with_tables
-from twinlake.spark.statements.select import query_frame, run_command
-from twinlake.spark.statements.views import SqlView
+from twinlake.spark.statements.commands.alterations import string_map
+from twinlake.spark.statements.queries.file_conditions import with_tables
+from twinlake.spark.statements.queries.names import FORMATS, is_path, shown_name
+from twinlake.spark.statements.queries.select import query_frame, run_command
+from twinlake.spark.statements.queries.views import SqlView
+from twinlake.spark.statements.syntax.plan_tree import items, option, texts
 from twinlake.table.rows import first_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts
 
 __all__ = [
     "create_lasting_view",
@@ -47,31 +47,31 @@ _IDENTITY: Final = "identity"
 _CLUSTERING: Final = frozenset({"cluster_by", "temp_cluster_by"})
 
 
-def create_table(statement: Statement, plan: Any) -> DataFrame | None:
+def create_table(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``CREATE TABLE [IF NOT EXISTS] table (columns) USING delta ...``."""
     mode = CreateMode.IF_NOT_EXISTS if plan.ignoreIfExists() else CreateMode.CREATE
     return _defined(statement, plan, mode)
 
 
-def replace_table(statement: Statement, plan: Any) -> DataFrame | None:
+def replace_table(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``[CREATE OR] REPLACE TABLE table (columns) USING delta ...``."""
     mode = CreateMode.CREATE_OR_REPLACE if plan.orCreate() else CreateMode.REPLACE
     return _defined(statement, plan, mode)
 
 
-def create_table_as_select(statement: Statement, plan: Any) -> DataFrame | None:
+def create_table_as_select(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``CREATE TABLE [IF NOT EXISTS] table USING delta ... AS query``."""
     mode = CreateMode.IF_NOT_EXISTS if plan.ignoreIfExists() else CreateMode.CREATE
     return _selected(statement, plan, mode)
 
 
-def replace_table_as_select(statement: Statement, plan: Any) -> DataFrame | None:
+def replace_table_as_select(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``[CREATE OR] REPLACE TABLE table USING delta ... AS query``."""
     mode = CreateMode.CREATE_OR_REPLACE if plan.orCreate() else CreateMode.REPLACE
     return _selected(statement, plan, mode)
 
 
-def _defined(statement: Statement, plan: Any, mode: CreateMode) -> DataFrame | None:
+def _defined(statement: SparkStatement, plan: Any, mode: CreateMode) -> DataFrame | None:
     parts = texts(plan.name().nameParts())
     if not _is_ours(statement, parts, plan.tableSpec()):
         return None
@@ -80,7 +80,7 @@ def _defined(statement: Statement, plan: Any, mode: CreateMode) -> DataFrame | N
     return statement.nothing()
 
 
-def _selected(statement: Statement, plan: Any, mode: CreateMode) -> DataFrame | None:
+def _selected(statement: SparkStatement, plan: Any, mode: CreateMode) -> DataFrame | None:
     parts = texts(plan.name().nameParts())
     if not _is_ours(statement, parts, plan.tableSpec()):
         return run_command(statement, plan)
@@ -94,14 +94,14 @@ def _selected(statement: Statement, plan: Any, mode: CreateMode) -> DataFrame | 
     return statement.nothing()
 
 
-def _is_there(statement: Statement, parts: NameParts) -> bool:
+def _is_there(statement: SparkStatement, parts: NameParts) -> bool:
     try:
-        return statement.names.find(parts, over_views=True) is not None
+        return statement.names.find(parts) is not None
     except UserError:
         return False
 
 
-def _is_ours(statement: Statement, parts: NameParts, spec: Any) -> bool:
+def _is_ours(statement: SparkStatement, parts: NameParts, spec: Any) -> bool:
     """Whether a new table is to be ours: by its format, or by its path."""
     provider = option(spec.provider())
     if is_path(parts):
@@ -112,7 +112,7 @@ def _is_ours(statement: Statement, parts: NameParts, spec: Any) -> bool:
 
 
 def _definition(
-    statement: Statement, plan: Any, parts: NameParts, columns: tuple[ColumnDefinition, ...]
+    statement: SparkStatement, plan: Any, parts: NameParts, columns: tuple[ColumnDefinition, ...]
 ) -> TableDefinition:
     spec = plan.tableSpec()
     _refuse_constraints(parts, spec)
@@ -207,7 +207,7 @@ def _column(column: Any) -> ColumnDefinition:
     )
 
 
-def drop_table(statement: Statement, plan: Any) -> DataFrame | None:
+def drop_table(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``DROP TABLE [IF EXISTS] table``; the rows of a managed table go with it."""
     parts = texts(plan.child().nameParts())
     names, spark = statement.names, statement.spark
@@ -232,7 +232,7 @@ def drop_table(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.nothing()
 
 
-def create_view(statement: Statement, plan: Any) -> DataFrame | None:
+def create_view(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``CREATE [OR REPLACE] TEMPORARY VIEW view AS query``, where the query reads our tables."""
     query = plan.plan()
     found = with_tables(statement, query)
@@ -258,7 +258,7 @@ def create_view(statement: Statement, plan: Any) -> DataFrame | None:
     return statement.nothing()
 
 
-def create_lasting_view(statement: Statement, plan: Any) -> DataFrame | None:
+def create_lasting_view(statement: SparkStatement, plan: Any) -> DataFrame | None:
     """``CREATE VIEW view AS query``: refused where the query reads our tables."""
     if with_tables(statement, plan.query()) is not None:
         raise _not_temporary(shown_name(texts(plan.child().nameParts())))

@@ -14,8 +14,8 @@ from twinlake.table import clustering_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from twinlake.spark.statements.cursor import Cursor, NameParts
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.queries.statement import SparkStatement
+    from twinlake.spark.statements.syntax.cursor import NameParts, TokenCursor
 
 __all__ = ["OptimizeTable", "ReorgTable"]
 
@@ -30,7 +30,7 @@ class OptimizeTable:
     order: tuple[NameParts, ...]
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         if not cursor.take("OPTIMIZE"):
             return None
@@ -44,7 +44,7 @@ class OptimizeTable:
         cursor.expect_end()
         return cls(table=table, full=full, where=where, order=tuple(order))
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """One row with path and metrics."""
         if self.order:
             raise unsupported_call("DeltaOptimizeBuilder.executeZOrderBy")
@@ -70,7 +70,7 @@ class ReorgTable:
     upgrade: int | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Self | None:
+    def parse(cls, cursor: TokenCursor) -> Self | None:
         """The statement, if it is one."""
         if not cursor.take("REORG"):
             return None
@@ -89,7 +89,7 @@ class ReorgTable:
         cursor.expect_end()
         return cls(table=table, where=where, upgrade=upgrade)
 
-    def run(self, statement: Statement) -> DataFrame:
+    def run(self, statement: SparkStatement) -> DataFrame:
         """One row with path and metrics."""
         spark = statement.spark
         table = statement.names.require(self.table, "REORG TABLE").open(spark)

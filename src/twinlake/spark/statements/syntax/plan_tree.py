@@ -6,8 +6,9 @@ the node's place in the text, so that errors point to what the user wrote.
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -38,11 +39,68 @@ def option(value: Any) -> Any:
     return value.get() if value.isDefined() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _SparkClasses:
+    """Values of the JVM that every statement needs; a session looks them up once."""
+
+    patterns: Any
+    relations: Any
+    """What a tree holds somewhere if it names a table."""
+    filters: Any
+    """What a tree holds somewhere if it keeps some rows of a table only."""
+    tree_node: Any
+    logical_plan: Any
+    command: Any
+    objects: Any
+    to_seq: Any
+    alias: Any
+    alias_identifier: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _SparkClasses:
+        """Those of a session; they do not keep it alive."""
+        found = _CLASSES.get(spark)
+        if found is None:
+            found = _CLASSES[spark] = cls._looked_up(spark)
+        return found
+
+    @classmethod
+    def _looked_up(cls, spark: SparkSession) -> _SparkClasses:
+        patterns = java_class(spark, f"{_CATALYST}.trees.TreePattern")
+        to_seq = java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq
+        class_named = java_class(spark, "java.lang.Class").forName
+        class_tags = java_class(spark, "scala.reflect.ClassTag$")
+        plans = f"{_CATALYST}.plans.logical"
+        return cls(
+            patterns=patterns,
+            relations=to_seq(
+                [
+                    patterns.UNRESOLVED_RELATION(),
+                    patterns.RELATION_TIME_TRAVEL(),
+                    patterns.UNRESOLVED_TABLE_VALUED_FUNCTION(),
+                    patterns.PLAN_WITH_UNRESOLVED_IDENTIFIER(),
+                ]
+            ),
+            filters=to_seq([patterns.FILTER(), patterns.JOIN(), patterns.UNRESOLVED_HAVING()]),
+            tree_node=class_named(f"{_CATALYST}.trees.TreeNode"),
+            logical_plan=class_named(f"{plans}.LogicalPlan"),
+            command=class_named(f"{plans}.Command"),
+            objects=getattr(class_tags, "MODULE$").AnyRef(),
+            to_seq=to_seq,
+            alias=java_class(spark, f"{plans}.SubqueryAlias"),
+            alias_identifier=java_class(spark, f"{_CATALYST}.AliasIdentifier"),
+        )
+
+
+_CLASSES: Final[WeakKeyDictionary[SparkSession, _SparkClasses]] = WeakKeyDictionary()
+
+
 class PlanTree:
-    """What Spark's classes for trees offer, with the classes looked up once."""
+    """What Spark's classes for trees offer."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._classes = _SparkClasses.of(spark)
 
     def parse(self, text: str) -> Any:
         """The statement as Spark's parser reads it; its errors are Spark's own."""
@@ -54,62 +112,35 @@ class PlanTree:
         jsession: Any = self._spark._jsparkSession
         return jsession.sessionState().sqlParser().parseExpression(text)
 
-    @cached_property
-    def _patterns(self) -> Any:
-        return java_class(self._spark, f"{_CATALYST}.trees.TreePattern")
-
-    @cached_property
-    def _relations(self) -> Any:
-        """What a tree holds somewhere if it names a table."""
-        patterns = self._patterns
-        return self.sequence(
-            [
-                patterns.UNRESOLVED_RELATION(),
-                patterns.RELATION_TIME_TRAVEL(),
-                patterns.UNRESOLVED_TABLE_VALUED_FUNCTION(),
-                patterns.PLAN_WITH_UNRESOLVED_IDENTIFIER(),
-            ]
-        )
-
-    @cached_property
-    def _filters(self) -> Any:
-        """What a tree holds somewhere if it keeps some rows of a table only."""
-        patterns = self._patterns
-        return self.sequence([patterns.FILTER(), patterns.JOIN(), patterns.UNRESOLVED_HAVING()])
-
-    @cached_property
-    def _tree_node(self) -> Any:
-        return java_class(self._spark, "java.lang.Class").forName(f"{_CATALYST}.trees.TreeNode")
-
-    @cached_property
-    def _objects(self) -> Any:
-        return java_class(self._spark, "scala.reflect.ClassTag$").__getattr__("MODULE$").AnyRef()
-
     def sequence(self, values: list[Any]) -> Any:
         """A Scala sequence."""
-        return java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq(values)
+        return self._classes.to_seq(values)
+
+    def aliased(self, plan: Any, names: Sequence[str]) -> Any:
+        """A plan whose columns can be named with these names before them."""
+        *levels, name = names
+        identifier = self._classes.alias_identifier(name, self.sequence(levels))
+        return self._classes.alias(identifier, plan)
 
     def has_relations(self, node: Any) -> bool:
         """Whether a table or a function that returns rows is named somewhere below."""
-        return bool(node.containsAnyPattern(self._relations))
+        return bool(node.containsAnyPattern(self._classes.relations))
+
+    def has_queries(self, node: Any) -> bool:
+        """Whether an expression holds a query."""
+        return bool(node.containsPattern(self._classes.patterns.PLAN_EXPRESSION()))
 
     def has_filters(self, node: Any) -> bool:
         """Whether some rows may be left out somewhere below."""
-        return bool(node.containsAnyPattern(self._filters))
-
-    @cached_property
-    def _logical_plan(self) -> Any:
-        name = f"{_CATALYST}.plans.logical.LogicalPlan"
-        return java_class(self._spark, "java.lang.Class").forName(name)
+        return bool(node.containsAnyPattern(self._classes.filters))
 
     def is_plan(self, node: Any) -> bool:
         """Whether a node is a plan and not an expression."""
-        return bool(self._logical_plan.isInstance(node))
+        return bool(self._classes.logical_plan.isInstance(node))
 
     def is_command(self, plan: Any) -> bool:
         """Whether a plan does something, and is not a query."""
-        name = f"{_CATALYST}.plans.logical.Command"
-        return bool(java_class(self._spark, "java.lang.Class").forName(name).isInstance(plan))
+        return bool(self._classes.command.isInstance(plan))
 
     def with_column_names(self, plan: Any, names: Sequence[str]) -> Any:
         """The plan with other names for its columns."""
@@ -118,7 +149,7 @@ class PlanTree:
 
     def is_node(self, value: Any) -> bool:
         """Whether a value is a node of a tree."""
-        return hasattr(value, "getClass") and self._tree_node.isInstance(value)
+        return hasattr(value, "getClass") and self._classes.tree_node.isInstance(value)
 
     def rebuilt(self, node: Any, change: Callable[[Any], Any], *, whole: bool = False) -> Any:
         """The node with its members changed, those within sequences and options included.
@@ -133,7 +164,7 @@ class PlanTree:
             if all(o is n for o, n in zip(old, new, strict=True)):
                 return node
             return node.withNewChildren(self.sequence(new))
-        members = node.productIterator().toArray(self._objects)
+        members = node.productIterator().toArray(self._classes.objects)
         changed = False
         for position in range(len(members)):
             new = self._changed(members[position], change)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.schema import CURRENT_DEFAULT_KEY
-from twinlake.spark.statements.plan_tree import items, texts
+from twinlake.spark.statements.syntax.plan_tree import items, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from twinlake.schema import Struct
-    from twinlake.spark.statements.statement import Statement
+    from twinlake.spark.statements.syntax.plan_tree import PlanTree
 
 __all__ = ["default_of", "is_default", "with_defaults"]
 
 _DEFAULT: Final = "DEFAULT"
 
 
-def with_defaults(statement: Statement, query: Any, columns: Sequence[str], schema: Struct) -> Any:
+def with_defaults(tree: PlanTree, query: Any, columns: Sequence[str], schema: Struct) -> Any:
     """VALUES with the defaults of their columns where DEFAULT is written."""
     if str(query.nodeName()) != "UnresolvedInlineTable":
         return query
-    defaults = [default_of(statement, schema, name) for name in columns]
+    defaults = [default_of(tree, schema, name) for name in columns]
     rows, changed = [], False
     for row in items(query.rows()):
         cells = items(row)
@@ -30,8 +30,8 @@ def with_defaults(statement: Statement, query: Any, columns: Sequence[str], sche
             if position < len(defaults) and is_default(cell):
                 cells[position] = defaults[position]
                 changed = True
-        rows.append(statement.tree.sequence(cells))
-    return query.copy(query.names(), statement.tree.sequence(rows)) if changed else query
+        rows.append(tree.sequence(cells))
+    return query.copy(query.names(), tree.sequence(rows)) if changed else query
 
 
 def is_default(expression: Any) -> bool:
@@ -41,8 +41,8 @@ def is_default(expression: Any) -> bool:
     return tuple(part.upper() for part in texts(expression.nameParts())) == (_DEFAULT,)
 
 
-def default_of(statement: Statement, schema: Struct, name: str) -> Any:
+def default_of(tree: PlanTree, schema: Struct, name: str) -> Any:
     """The default of a column as a parsed expression; null where it has none."""
     field = schema.get(name)
     metadata: Mapping[str, Any] = {} if field is None else field.metadata
-    return statement.tree.expression(str(metadata.get(CURRENT_DEFAULT_KEY, "NULL")))
+    return tree.expression(str(metadata.get(CURRENT_DEFAULT_KEY, "NULL")))

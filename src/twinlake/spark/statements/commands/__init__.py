@@ -1,0 +1,1 @@
+"""The statements that do something or show something, one module a family."""

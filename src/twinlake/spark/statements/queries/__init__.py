@@ -1,0 +1,1 @@
+"""Which tables a statement names, and queries over them that skip files."""

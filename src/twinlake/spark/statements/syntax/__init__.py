@@ -1,0 +1,1 @@
+"""How a statement is read: tokens, Delta's own grammar over them, and Spark's parsed trees."""
