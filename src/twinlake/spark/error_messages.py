@@ -231,7 +231,9 @@ _DELTA: Final[Mapping[str, str]] = {
         "Unable to retrieve the delta log files to construct table version |{version}"
     ),
     "MERGE_MISSING_WHEN": "There must be at least one WHEN clause in a MERGE statement.",
-    "MERGE_UNRESOLVED_EXPRESSION": "Cannot resolve |{column} |{columns} |in |{place} |given columns",
+    "MERGE_UNRESOLVED_EXPRESSION": (
+        "Cannot resolve |{column} |{columns} |in |{place} |given columns"
+    ),
     "METADATA_CHANGED": (
         "MetadataChangedException: The metadata of the Delta table |{table} |"
         "has been changed by a concurrent update."
