@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from pyspark.errors import AnalysisException
@@ -31,6 +31,8 @@ def register(spark: SparkSession) -> None:
 
     # A server of Spark Connect chooses the interpreter of its processes itself.
     classic = hasattr(spark, "_jsparkSession")
+    if classic:
+        _make_active(spark)
     try:
         with worker_interpreter(spark) if classic else nullcontext():
             spark.dataSource.register(TwinlakeDataSource)
@@ -39,3 +41,13 @@ def register(spark: SparkSession) -> None:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
     _REGISTERED.add(spark)
+
+
+def _make_active(spark: SparkSession) -> None:
+    """Let Spark look in this session whether the name is taken.
+
+    It looks in the active session of the thread, and where that one has the source it is not
+    registered with this one.
+    """
+    session_class: Any = spark._get_j_spark_session_class(spark._jvm)
+    session_class.setActiveSession(spark._jsparkSession)
