@@ -21,7 +21,7 @@ from benchmarks.spark_rounds import (
 from benchmarks.spark_tables import SELECTIVE, SparkTable, appended, fabricated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from benchmarks.harness import Plan
 
@@ -209,7 +209,7 @@ def _sql(bench: Bench) -> list[CaseResult]:
     count, files = sizes.spark_rows, sizes.spark_files
     first, a_file = files // 2, count // files
     changed = sizes.spark_changed_rows
-    works = {
+    works: dict[str, tuple[str, Mapping[str, Any], str]] = {
         "query": (
             "scan",
             {

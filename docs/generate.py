@@ -390,7 +390,7 @@ def commit_page() -> str:
 
 def model_page() -> str:
     """The catalogue of models: every configuration and what it shows."""
-    from twinlake.verify.models.catalogue import CATALOGUE
+    from twinlake.verify.models.catalogue import CATALOGUE, purpose_of
 
     lines = [
         "# Models",
@@ -399,18 +399,26 @@ def model_page() -> str:
         "everything holds. A *mutant* has a deliberate mistake, and a property fails; a *control*",
         "has a change that looks like one and is harmless. A *finding* is as designed and breaks",
         "a property all the same. *Steps* is the length of the shortest path to the failure.",
+        "*Purpose* is what a configuration is there for: the finding, the mutant or the row of the",
+        "benchmarks (`make bench`). A name in brackets is for `twinlake verify --config` as well.",
     ]
     for extension in CATALOGUE:
         lines += ["", f"## {extension.format.capitalize()}: {extension.name}", "", extension.shows]
-        lines += ["", "| kind | configuration | breaks | steps |", "|---|---|---|---|"]
-        lines += [_model_row(one) for one in extension.cases]
+        lines += [
+            "",
+            "| kind | configuration | breaks | steps | purpose |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [_model_row(one, purpose_of(CATALOGUE, extension, one)) for one in extension.cases]
     return "\n".join(lines)
 
 
-def _model_row(case: Any) -> str:
+def _model_row(case: Any, purpose: str) -> str:
+    name = f"{case.name} (`{case.config}`)" if case.config else case.name
     shows = f"<br>{case.shows}" if case.shows else ""
     broken = f"`{case.violates}`" if case.violates else ""
-    return f"| {case.kind} | {_cell(case.name + shows)} | {broken} | {case.steps or ''} |"
+    cells = (case.kind, _cell(name + shows), broken, str(case.steps or ""), _cell(purpose))
+    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:

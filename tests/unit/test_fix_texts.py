@@ -23,6 +23,7 @@ from tests.support.fix_texts import HOLE, SOURCE, FixText, fix_texts, pieces, wi
 from tests.unit.cli.running import children
 from twinlake.cli import main
 from twinlake.protocol import FEATURES, PROPERTIES
+from twinlake.spark.streaming.source_options import OPTION_NAMES
 from twinlake.storage.os_errors import OS_ERRORS
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ PLAIN = {
     f"pip install 'twinlake[{HOLE}]'",
     f"{HOLE}/data/catalog.db", f"load_catalog({HOLE}).create_namespace({HOLE})",
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
+    # Options of streams and what they may be.
+    *OPTION_NAMES, "txnAppId", "metadata", "path", "always", "latest", "update", "10 seconds",
+    "availableNow", "foreachBatch", "follow", "readStream", "load(PATH)", "start(PATH)",
+    ".option('checkpointLocation', FOLDER)",
 }  # fmt: skip
 #: Calls of Spark's own.
 SPARK = re.compile(
@@ -367,8 +372,13 @@ def _every_parameter() -> set[str]:
     functions += [touched, required_minimum_protocol]
     spark = importlib.import_module("twinlake.spark")
     functions += [spark.changes, spark.scan, spark.write, spark.reorg]
+    functions += [spark.follow, spark.into]
     options = importlib.import_module("twinlake.spark.dml.write").WriteOptions
-    names = set(typing.get_type_hints(options, include_extras=False, localns={"Mapping": dict}))
+    names = set(
+        typing.get_type_hints(
+            options, include_extras=False, localns={"Mapping": dict, "Operation": object}
+        )
+    )
     for function in functions:
         try:
             names |= set(inspect.signature(function).parameters)

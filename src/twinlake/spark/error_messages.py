@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ERROR_MESSAGES", "message_of"]
 
 _CONFLICT: Final = "Transaction conflict detected"
-_ABSENT: Final = (None, "", [], ())
+_ABSENT: Final[tuple[Any, ...]] = (None, "", [], ())
 _NOT_SHOWN: Final = "-"
 
 _DELTA: Final[Mapping[str, str]] = {
@@ -231,7 +231,9 @@ _DELTA: Final[Mapping[str, str]] = {
         "Unable to retrieve the delta log files to construct table version |{version}"
     ),
     "MERGE_MISSING_WHEN": "There must be at least one WHEN clause in a MERGE statement.",
-    "MERGE_UNRESOLVED_EXPRESSION": "Cannot resolve |{column} |in |{place} |given columns",
+    "MERGE_UNRESOLVED_EXPRESSION": (
+        "Cannot resolve |{column} |{columns} |in |{place} |given columns"
+    ),
     "METADATA_CHANGED": (
         "MetadataChangedException: The metadata of the Delta table |{table} |"
         "has been changed by a concurrent update."

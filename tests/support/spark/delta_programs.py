@@ -220,7 +220,7 @@ NAMES: Mapping[str, str] = {
     "create with partitions": 'rows(0, 3).writeTo(n).using("delta").partitionedBy("p")'
     '.tableProperty("delta.appendOnly", "true").create()',
     "create partitioned by days": 'rows(0, 3).withColumn("d", F.lit("2024-01-01").cast("date"))'
-    '.writeTo(n).using("delta").partitionedBy(F.days("d")).create()',
+    '.writeTo(n).using("delta").partitionedBy(F.partitioning.days("d")).create()',
     "create clustered": 'rows(0, 3).writeTo(n).using("delta").clusterBy("id").create()',
     "create twice": 'rows(0, 3).writeTo(n).using("delta").create()\n'
     'rows(0, 3).writeTo(n).using("delta").create()',

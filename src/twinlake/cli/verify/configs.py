@@ -1,13 +1,14 @@
 """The named configurations of ``twinlake verify``, each with what it must show.
 
-``seed`` and its neighbours are named here; every case of the catalogue is a configuration of its
-extension. ``--config`` and ``--mutant`` choose one of them, and options change it.
+Every case of the catalogue is a configuration of its extension; those of a base model with a name
+of their own, as ``seed``, have it there. ``--config`` and ``--mutant`` choose one of them, and
+options change it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from twinlake.cli.verify.models import base_of, extension_of, extensions, slug, unknown
 from twinlake.errors import Code, UserError
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
     from twinlake.verify.models.catalogue import ModelCase, ModelSuite
 
 __all__ = ["Config", "choose", "of_case", "rows"]
-
-_COW: Final = "COPY_ON_WRITE"
-_SER: Final = "SERIALIZABLE"
-_READ: Final = "ConsistentRead"
-_DANGLING: Final = "NoDanglingDeleteFiles"
-_REDUCED: Final[dict[str, Any]] = {"symmetry": True, "reduction": True}
-_SORTED: Final[dict[str, Any]] = {"symmetry": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,109 +49,12 @@ class Config:
         return text if self.states is None else f"{text}, {self.states:,} states"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A configuration of a base model that has a name of its own."""
-
-    parameters: Mapping[str, Any]
-    states: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    violates: str | None = None
-    steps: int | None = None
-
-
-_A: Final[dict[str, Any]] = {"fix": "A"}
-_NAMELESS: Final[dict[str, Any]] = {"identity": "canonical"}
-_A1: Final[dict[str, Any]] = {**_A, **_NAMELESS}
-_A2: Final[dict[str, Any]] = {**_A1, "col1_values": ("jack", "sarah")}
-_KEYS: Final[dict[str, Any]] = {"col1_values": ("a", "b")}
-_LOCKED: Final[dict[str, Any]] = {"put_if_absent": False, "coordination": True}
-_UPDATES_COPY: Final[dict[str, Any]] = {"update_mode": _COW, "max_write_ops": 4}
-
-_ROWS: Final[Mapping[str, Mapping[str, _Row]]] = {
-    "iceberg": {
-        "seed": _Row(parameters={}, violates=_READ, steps=14),
-        "seed-fixed": _Row(parameters=_A, states=2_741),
-        "seed-canonical": _Row(parameters=_NAMELESS, states=1_851, violates=_READ, steps=14),
-        "seed-canonical-fixed": _Row(parameters=_A1, states=1_837),
-        "seed-reduced": _Row(
-            parameters=_NAMELESS, options=_REDUCED, states=106, violates=_READ, steps=14
-        ),
-        "seed-reduced-fixed": _Row(parameters=_A1, options=_REDUCED, states=115),
-        "serializable": _Row(
-            parameters={**_NAMELESS, "isolation": _SER}, options=_REDUCED, states=117
-        ),
-        "copy-on-write": _Row(
-            parameters={**_NAMELESS, "update_mode": _COW, "delete_mode": _COW},
-            options=_REDUCED,
-            states=115,
-        ),
-        "update-copies": _Row(
-            parameters={**_NAMELESS, **_UPDATES_COPY}, options=_REDUCED, states=393, violates=_READ
-        ),
-        "update-copies-fixed": _Row(
-            parameters={**_A1, **_UPDATES_COPY}, options=_REDUCED, states=405
-        ),
-        "update-copies-serializable": _Row(
-            parameters={**_NAMELESS, **_UPDATES_COPY, "isolation": _SER},
-            options=_REDUCED,
-            states=421,
-        ),
-        "two-ids": _Row(parameters={**_A2, "identity": "faithful"}, states=29_233),
-        "two-ids-canonical": _Row(parameters=_A2, states=8_869),
-        "two-ids-4-writes": _Row(parameters={**_A2, "max_write_ops": 4}, states=72_585),
-        "two-ids-5-writes": _Row(
-            parameters={**_A2, "max_write_ops": 5}, options=_SORTED, states=268_473
-        ),
-        "two-ids-6-writes": _Row(
-            parameters={**_A2, "max_write_ops": 6}, options=_REDUCED, states=204_949
-        ),
-        "three-writers": _Row(
-            parameters={**_A2, "writers": 3, "max_write_ops": 5}, options=_SORTED, states=985_129
-        ),
-        "three-writers-compaction": _Row(
-            parameters={**_A2, "writers": 3, "max_write_ops": 4, "max_compaction_ops": 2},
-            options={**_SORTED, "without": (_DANGLING,)},
-            states=5_240_909,
-        ),
-        "dangling-deletes": _Row(
-            parameters={
-                **_NAMELESS,
-                "writers": 1,
-                "col1_values": ("jack", "sarah"),
-                "max_compaction_ops": 2,
-            },
-            violates=_DANGLING,
-            steps=23,
-        ),
-    },
-    "delta": {
-        "p1": _Row(parameters={}, states=7_982),
-        "p1n": _Row(parameters={"partitioned": False}, states=7_982),
-        "p2": _Row(parameters=_KEYS, states=50_632),
-        "p2n": _Row(parameters={**_KEYS, "partitioned": False}, states=48_072),
-        "c2": _Row(parameters={**_KEYS, **_LOCKED}, states=71_584),
-        "c2n": _Row(parameters={**_KEYS, **_LOCKED, "partitioned": False}, states=62_512),
-        "p1o4": _Row(parameters={"max_ops": 4}, states=121_584),
-        "u2": _Row(parameters={**_KEYS, "put_if_absent": False}, violates=_READ, steps=8),
-    },
-}
-
-
 def rows(family: str) -> Iterator[Config]:
     """The configurations of a base model that have a name of their own."""
     base = base_of(family)
-    for name, row in _ROWS[family].items():
-        yield Config(
-            name=name,
-            extension=base,
-            parameters=row.parameters,
-            options=row.options,
-            violates=row.violates,
-            steps=row.steps,
-            states=row.states,
-            kind="safe" if row.violates is None else "finding",
-        )
+    for case in base.cases:
+        if case.config:
+            yield replace(of_case(base, case), name=case.config)
 
 
 def of_case(extension: ModelSuite, case: ModelCase) -> Config:
@@ -166,10 +63,10 @@ def of_case(extension: ModelSuite, case: ModelCase) -> Config:
         name=slug(case.name),
         extension=extension,
         parameters=case.parameters,
-        options={"without": extension.without, **extension.options},
+        options=extension.search(case),
         violates=case.violates,
         steps=case.steps,
-        states=None if extension.options else case.states,
+        states=case.states,
         kind=case.kind,
         shows=case.shows,
     )

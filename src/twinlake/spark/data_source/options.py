@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from twinlake.log import Snapshot
 
-__all__ = ["FORMAT", "SourceOptions"]
+__all__ = ["FORMAT", "DataSourceOptions"]
 
 FORMAT: Final = "twinlake"
 """The name of the data source."""
@@ -41,7 +41,7 @@ _SPARK_ONLY: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class DataSourceOptions:
     """A table by path, and how it is read or written; it travels to the workers."""
 
     location: str
@@ -58,7 +58,7 @@ class SourceOptions:
     """Of a table that the write makes."""
 
     @classmethod
-    def for_reading(cls, options: Mapping[str, str]) -> SourceOptions:
+    def for_reading(cls, options: Mapping[str, str]) -> DataSourceOptions:
         """The table and version to read."""
         values = OptionValues.of(options)
         values.warn_of_unknown(OptionUse.READ | OptionUse.STREAM_READ, known=("columns",))
@@ -79,7 +79,7 @@ class SourceOptions:
         )
 
     @classmethod
-    def for_writing(cls, options: Mapping[str, str]) -> SourceOptions:
+    def for_writing(cls, options: Mapping[str, str]) -> DataSourceOptions:
         """The table to write, and how."""
         values = OptionValues.of(options)
         values.warn_of_unknown(OptionUse.WRITE, known=("upgradePolicy",))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from twinlake.actions import AddFile, RemoveFile
     from twinlake.protocol import Metadata
     from twinlake.schema import Struct
-    from twinlake.spark.data_source.options import SourceOptions
+    from twinlake.spark.data_source.options import DataSourceOptions
     from twinlake.table.rows import RemovedFiles
 
 __all__ = ["PlannedWrite"]
@@ -48,7 +48,7 @@ __all__ = ["PlannedWrite"]
 class PlannedWrite:
     """What every process has to know of a write; it can be pickled."""
 
-    asked: SourceOptions
+    asked: DataSourceOptions
     given: Struct
     """The columns of the frame."""
     overwrite: bool
@@ -62,7 +62,7 @@ class PlannedWrite:
     """Whether the application that ``txn`` names wrote this before."""
 
     @classmethod
-    def of(cls, asked: SourceOptions, given: Struct, *, overwrite: bool) -> PlannedWrite:
+    def of(cls, asked: DataSourceOptions, given: Struct, *, overwrite: bool) -> PlannedWrite:
         """Plan the write; what takes SQL expressions is refused."""
         if not asked.exists():
             return cls._of_new_table(asked, given, overwrite=overwrite)
@@ -86,7 +86,9 @@ class PlannedWrite:
         )
 
     @classmethod
-    def _of_new_table(cls, asked: SourceOptions, given: Struct, *, overwrite: bool) -> PlannedWrite:
+    def _of_new_table(
+        cls, asked: DataSourceOptions, given: Struct, *, overwrite: bool
+    ) -> PlannedWrite:
         metadata = new_metadata(
             first_schema(given),
             partition_by=(),

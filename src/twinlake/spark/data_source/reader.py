@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from twinlake.log import Snapshot
     from twinlake.schema.predicates import Expr
-    from twinlake.spark.data_source.options import SourceOptions
+    from twinlake.spark.data_source.options import DataSourceOptions
 
 __all__ = ["FilePack", "FileShare", "TableReader", "packed"]
 
@@ -79,7 +79,7 @@ def packed(files: Iterable[AddFile]) -> list[FilePack]:
 class TableReader(DataSourceReader):
     """The rows of one version."""
 
-    def __init__(self, asked: SourceOptions, schema: StructType, version: int | None) -> None:
+    def __init__(self, asked: DataSourceOptions, schema: StructType, version: int | None) -> None:
         snapshot = asked.open(version).snapshot
         if version is None and schema != asked.read_schema(snapshot):
             raise UserError(

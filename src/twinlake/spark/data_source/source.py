@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from twinlake.spark.data_source.options import FORMAT, SourceOptions
+from twinlake.spark.data_source.options import FORMAT, DataSourceOptions
 from twinlake.spark.data_source.reader import TableReader
 from twinlake.spark.data_source.writer import TableWriter
 from twinlake.spark.streaming.reader import stream_reader
@@ -42,18 +42,20 @@ class TwinlakeDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that the options ask for, of the version that they name."""
-        asked = SourceOptions.for_reading(self.options)
+        asked = DataSourceOptions.for_reading(self.options)
         snapshot = asked.open().snapshot
         self._version = snapshot.version
         return asked.read_schema(snapshot)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of the version whose schema was shown."""
-        return TableReader(SourceOptions.for_reading(self.options), schema, self._version)
+        return TableReader(DataSourceOptions.for_reading(self.options), schema, self._version)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of one append or overwrite."""
-        return TableWriter.of(SourceOptions.for_writing(self.options), schema, overwrite=overwrite)
+        return TableWriter.of(
+            DataSourceOptions.for_writing(self.options), schema, overwrite=overwrite
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader of the table as a stream."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from twinlake.spark.data_source.options import SourceOptions
+    from twinlake.spark.data_source.options import DataSourceOptions
 
 __all__ = ["TableWriter"]
 
@@ -43,7 +43,7 @@ class TableWriter(DataSourceArrowWriter):
         self._write = write
 
     @classmethod
-    def of(cls, asked: SourceOptions, schema: StructType, *, overwrite: bool) -> TableWriter:
+    def of(cls, asked: DataSourceOptions, schema: StructType, *, overwrite: bool) -> TableWriter:
         """Plan the write; what cannot be done without Spark is refused here."""
         return cls(PlannedWrite.of(asked, from_spark(schema), overwrite=overwrite))
 

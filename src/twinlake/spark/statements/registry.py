@@ -18,6 +18,7 @@ from twinlake.spark.statements.commands import (
     unsupported,
     vacuum,
     versions,
+    with_clause,
 )
 from twinlake.spark.statements.queries import select
 
@@ -95,6 +96,7 @@ PLAN_HANDLERS: Final[Mapping[str, Callable[[SparkStatement, Any], DataFrame | No
     "ShowTableProperties": descriptions.show_properties,
     "ShowCreateTable": descriptions.show_create_table,
     "ShowTables": descriptions.show_tables,
+    "UnresolvedWith": with_clause.run_with_clause,
     "ExplainCommand": select.explain_query,
     "CompoundBody": select.refuse_script,
 }

@@ -115,7 +115,7 @@ def _check_function(fn: object) -> None:
         raise UserError(
             Code.INVALID_ARGUMENT,
             f"{fn!r} cannot handle the batches of a stream.",
-            fix="Pass a function of a frame and a batch id, such as `into(PATH)`.",
+            fix="Pass a function of a frame and a batch id, such as `twinlake.spark.into(PATH)`.",
         )
 
 

@@ -115,7 +115,7 @@ class _Sink:
                 "A stream cannot be written like that.",
                 why=listed(problems),
                 fix="Correct the arguments that are named; a stream in output mode `update` is "
-                "written with `merge=KEYS`.",
+                "written with `merge=`.",
                 fields={"problems": problems},
             )
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from twinlake.schema import DataType
     from twinlake.spark.streaming.source_options import SourceOptions
 
-__all__ = ["SchemaChange"]
+__all__ = ["StreamSchemaChange"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaChange:
+class StreamSchemaChange:
     """The columns that differ between two versions, by their dotted paths."""
 
     added: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class SchemaChange:
     retyped: tuple[str, ...] = ()
 
     @classmethod
-    def between(cls, before: Metadata, after: Metadata) -> SchemaChange:
+    def between(cls, before: Metadata, after: Metadata) -> StreamSchemaChange:
         """From one version to a later one; columns are the same if files have them as the same."""
         old, new = _columns(before), _columns(after)
         both = [key for key in old if key in new]

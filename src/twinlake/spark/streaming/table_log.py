@@ -11,7 +11,7 @@ from twinlake.log import LogFileKind, list_log, load_snapshot, read_commit
 from twinlake.schema import parse_path, resolve_path
 from twinlake.spark.streaming.commit_content import CommitContent
 from twinlake.spark.streaming.file_sequence import SnapshotFile
-from twinlake.spark.streaming.schema_change import SchemaChange
+from twinlake.spark.streaming.schema_change import StreamSchemaChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,7 +118,7 @@ class TableLog:
         before = self._metadata_before(commit.version)
         if before is None:
             return True
-        change = SchemaChange.between(before, commit.metadata)
+        change = StreamSchemaChange.between(before, commit.metadata)
         if self._fixed is None:
             change.check(commit.version, self._options)
             return bool(change)

@@ -65,7 +65,7 @@ def stream_writer(
             Code.SPARK_REQUIRED,
             f"A stream cannot be written to table {table.metadata.label} in this way.",
             why="it has identity columns, whose values the tasks cannot hand out between them",
-            fix="Write it with `foreachBatch(twinlake.spark.into(PATH))`.",
+            fix="Write it in `foreachBatch` with `twinlake.spark.into(PATH)`.",
             fields={"columns": [field.name for field in identity_fields(metadata.schema)]},
         )
     return TableStreamWriter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.cases.tlc import CONFIGURATIONS
 from tests.support.scale import is_full_scale, scale
 from twinlake.verify import Result, check
 from twinlake.verify.checker import Model, ModelError
@@ -17,6 +18,8 @@ from twinlake.verify.models.catalogue import (
     ModelCase,
     ModelSuite,
     case,
+    counterpart_of,
+    purpose_of,
 )
 
 ROWS = [
@@ -127,6 +130,58 @@ def test_reductions_keep_the_verdicts_of_the_smallest_safe_case(extension: Model
         assert reduced.verdicts == full.verdicts
         assert reduced.unreached == full.unreached
         assert reduced.states <= full.states
+
+
+CASES = [(suite, one) for suite in CATALOGUE for one in suite.cases]
+#: Rows of the benchmarks that a configuration may be there for.
+BENCHMARKS = {
+    "verify-seed: with the fix",
+    "verify-large: 5,240,909 states",
+    *(f"verify-tlc: {name}" for name in CONFIGURATIONS),
+}
+
+
+def test_every_configuration_says_what_it_is_there_for() -> None:
+    assert [f"{suite.name}: {one.name}" for suite, one in CASES if not purpose(suite, one)] == []
+
+
+def test_every_named_counterpart_and_benchmark_row_is_there() -> None:
+    for suite, one in CASES:
+        if one.counterpart:
+            assert counterpart_of(CATALOGUE, suite, one), f"{suite.name}: {one.name}"
+        if one.benchmark:
+            assert one.benchmark in BENCHMARKS
+            assert not one.counterpart
+
+
+def test_benchmark_rows_measure_the_configurations_that_name_them() -> None:
+    measured = {one.benchmark: one for _, one in CASES if one.benchmark}
+    assert set(measured) == BENCHMARKS
+    for name, parameters in CONFIGURATIONS.items():
+        named = measured[f"verify-tlc: {name}"].parameters
+        assert {**named, "col1_values": list(named.get("col1_values", ()))} == {
+            "col1_values": [],
+            **parameters,
+        }
+
+
+@pytest.mark.parametrize("suite", EXTENSIONS)
+def test_every_model_has_a_finding_or_a_mutant_beside_it(suite: ModelSuite) -> None:
+    beside = [counterpart_of(CATALOGUE, suite, one) for one in suite.cases]
+    assert any(one.kind in (MUTANT, FINDING) for one in suite.cases) or all(beside)
+
+
+def test_configuration_without_a_place_in_the_catalogue_has_no_purpose() -> None:
+    suite = CATALOGUE[0]
+    assert purpose(suite, case(SAFE, "new")) == ""
+    assert purpose(suite, case(SAFE, "new", counterpart="no such case")) == ""
+    # What is safe itself is nothing to be a counterpart of.
+    assert purpose(suite, case(SAFE, "new", counterpart="with the fix")) == ""
+    assert purpose(suite, case(CONTROL, "new", mutant="no-such-mutant")) == ""
+
+
+def purpose(suite: ModelSuite, one: ModelCase) -> str:
+    return purpose_of(CATALOGUE, suite, one)
 
 
 def test_catalogue_names_are_unique() -> None:

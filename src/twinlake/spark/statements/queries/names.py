@@ -184,7 +184,7 @@ def not_a_table(parts: NameParts, statement: str) -> UserError:
         Code.INVALID_ARGUMENT,
         f"{statement} cannot be run on {name}.",
         why="it is a temporary view, and only tables can be changed",
-        fix="Name the table that the view reads, or write its path after `delta.`.",
+        fix="Name the table that the view reads, or its path.",
         delta_class="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
         fields={"name": name, "statement": statement},
     )

@@ -155,7 +155,7 @@ def _misused_changes(arguments: list[Any]) -> UserError:
         "table_changes cannot be called with these arguments.",
         why="it takes the name of a table as a string, a version or timestamp to begin with, and "
         f"one to end with; these are {arguments}",
-        fix="Write `table_changes('sales.orders', 3)` or `table_changes('delta.`/path`', 3, 7)`.",
+        fix="Write `table_changes('sales.orders', 3)`.",
         delta_class="INCORRECT_NUMBER_OF_ARGUMENTS",
         fields={"arguments": [str(each) for each in arguments]},
     )

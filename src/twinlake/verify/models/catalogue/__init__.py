@@ -1,7 +1,8 @@
 """Every model that comes with twinlake, with its configurations and their expected results.
 
-Here belong parameters, expected violations and state counts: data that the command line, the tests
-and the reference page read. Actions and properties belong beside this folder.
+Here belong parameters, expected violations, state counts and what each case is there for: data that
+the command line, the tests and the reference page read. Actions and properties belong beside this
+folder.
 """
 
 from twinlake.verify.models.catalogue.delta import DELTA_MODELS
@@ -19,6 +20,7 @@ from twinlake.verify.models.catalogue.model_case import (
     ModelSuite,
     case,
 )
+from twinlake.verify.models.catalogue.purpose import counterpart_of, purpose_of
 from twinlake.verify.models.catalogue.server import SERVER_MODELS
 
 __all__ = [
@@ -33,6 +35,8 @@ __all__ = [
     "ModelCase",
     "ModelSuite",
     "case",
+    "counterpart_of",
+    "purpose_of",
 ]
 
 CATALOGUE: tuple[ModelSuite, ...] = (

@@ -34,9 +34,18 @@ REBUILT = "RetainedVersionsCanBeRebuilt"
 TWO = ("a", "b")
 
 
-def _logging(name: str, states: int, *, large: bool = False, **parameters: Any) -> ModelCase:
+def _logging(config: str, name: str, states: int, row: str, **parameters: Any) -> ModelCase:
+    """A case of the log that TLC is measured on as well, in a row of the benchmarks."""
     locks = () if parameters.get("coordination") else ("CoordinatePrepareWrite",)
-    return case(SAFE, name, unreached=locks, states=states, large=large, **parameters)
+    return case(
+        SAFE,
+        name,
+        config=config,
+        benchmark=f"verify-tlc: {row}",
+        unreached=locks,
+        states=states,
+        **parameters,
+    )
 
 
 LOG = ModelSuite(
@@ -45,31 +54,52 @@ LOG = ModelSuite(
     shows="Writers are safe with put-if-absent, or with a lock, and with neither they are not.",
     model=DeltaLog,
     cases=(
-        _logging("put-if-absent", 7_982),
-        _logging("put-if-absent, no partitions", 7_982, partitioned=False),
-        _logging("two keys", 50_632, col1_values=TWO, large=True),
-        _logging("two keys, no partitions", 48_072, col1_values=TWO, partitioned=False, large=True),
+        _logging("p1", "put-if-absent", 7_982, "one key"),
         _logging(
+            "p1n",
+            "put-if-absent, no partitions",
+            7_982,
+            "one key, no partitions",
+            partitioned=False,
+        ),
+        _logging("p2", "two keys", 50_632, "two keys", col1_values=TWO, large=True),
+        _logging(
+            "p2n",
+            "two keys, no partitions",
+            48_072,
+            "two keys, no partitions",
+            col1_values=TWO,
+            partitioned=False,
+            large=True,
+        ),
+        _logging(
+            "c2",
             "a lock instead",
             71_584,
+            "two keys, a lock",
             col1_values=TWO,
             put_if_absent=False,
             coordination=True,
             large=True,
         ),
         _logging(
+            "c2n",
             "a lock instead, no partitions",
             62_512,
+            "two keys, no partitions, a lock",
             col1_values=TWO,
             put_if_absent=False,
             coordination=True,
             partitioned=False,
             large=True,
         ),
-        _logging("4 operations", 121_584, max_ops=4, large=True),
+        _logging(
+            "p1o4", "4 operations", 121_584, "one key, four operations", max_ops=4, large=True
+        ),
         case(
             FINDING,
             "neither",
+            config="u2",
             put_if_absent=False,
             col1_values=TWO,
             violates=READ,
@@ -85,9 +115,28 @@ STORE = ModelSuite(
     shows="A lost reply must be settled by looking for one's own token.",
     model=LogStore,
     cases=(
-        case(SAFE, "one fault", unreached=("Finish",)),
-        case(SAFE, "2 faults, 3 writers", writers=3, faults=2, unreached=("Finish",)),
-        case(SAFE, "4 operations", max_ops=4, faults=2, unreached=("Finish",)),
+        case(
+            SAFE,
+            "one fault",
+            unreached=("Finish",),
+            counterpart="retry without looking",
+        ),
+        case(
+            SAFE,
+            "2 faults, 3 writers",
+            writers=3,
+            faults=2,
+            unreached=("Finish",),
+            counterpart="blind overwrite",
+        ),
+        case(
+            SAFE,
+            "4 operations",
+            max_ops=4,
+            faults=2,
+            unreached=("Finish",),
+            counterpart="give up on unknown",
+        ),
         case(
             MUTANT, "blind overwrite", mutant="blind-overwrite", violates="ReportsAreTrue", steps=4
         ),
@@ -123,9 +172,28 @@ VECTORS = ModelSuite(
     shows="Two deletes of one file conflict, or are united row by row; no delete is lost.",
     model=ConcurrentVectors,
     cases=(
-        case(SAFE, "by file", rows=3),
-        case(SAFE, "by row", rows=3, row_level=True),
-        case(SAFE, "by row, 2 files, 3 writers", rows=2, files=2, row_level=True, writers=3),
+        case(
+            SAFE,
+            "by file",
+            rows=3,
+            counterpart="conflicts by path only",
+        ),
+        case(
+            SAFE,
+            "by row",
+            rows=3,
+            row_level=True,
+            counterpart="vector replaced",
+        ),
+        case(
+            SAFE,
+            "by row, 2 files, 3 writers",
+            rows=2,
+            files=2,
+            row_level=True,
+            writers=3,
+            counterpart="vector replaced",
+        ),
         case(
             MUTANT,
             "vector replaced",
@@ -157,8 +225,18 @@ ROWS = ModelSuite(
     shows="Row ids are unique and stable if a commit that lost its version assigns them again.",
     model=DeltaRowTracking,
     cases=(
-        case(SAFE, "2 writers"),
-        case(SAFE, "3 writers", writers=3, max_ops=4),
+        case(
+            SAFE,
+            "2 writers",
+            counterpart="row ids not reassigned",
+        ),
+        case(
+            SAFE,
+            "3 writers",
+            writers=3,
+            max_ops=4,
+            counterpart="row ids renewed",
+        ),
         case(
             MUTANT,
             "row ids not reassigned",
@@ -183,9 +261,24 @@ CHECKPOINTS = ModelSuite(
     shows="Every retained version can be rebuilt while the log is cleaned up.",
     model=Checkpoints,
     cases=(
-        case(SAFE, "two versions retained"),
-        case(SAFE, "one version retained", retained=1),
-        case(SAFE, "three versions retained", retained=3, max_versions=5),
+        case(
+            SAFE,
+            "two versions retained",
+            counterpart="clean-up to the newest checkpoint",
+        ),
+        case(
+            SAFE,
+            "one version retained",
+            retained=1,
+            counterpart="incomplete checkpoint accepted",
+        ),
+        case(
+            SAFE,
+            "three versions retained",
+            retained=3,
+            max_versions=5,
+            counterpart="checkpoint without tombstones",
+        ),
         case(
             MUTANT,
             "clean-up before all parts",
@@ -241,13 +334,19 @@ VACUUM = ModelSuite(
     shows="Vacuum is safe if and only if it keeps files longer than anybody may need them.",
     model=DeltaVacuum,
     cases=(
-        case(SAFE, "retention longer than every operation", unreached=(*OPERATED, "Clone")),
+        case(
+            SAFE,
+            "retention longer than every operation",
+            unreached=(*OPERATED, "Clone"),
+            counterpart="retention as long as an operation",
+        ),
         case(
             SAFE,
             "restore well within the retention",
             max_writes=1,
             max_restores=1,
             unreached=("Clone",),
+            counterpart="restore at the end of the retention",
         ),
         case(
             SAFE,
@@ -256,6 +355,7 @@ VACUUM = ModelSuite(
             max_clones=1,
             max_restores=1,
             knows_clones=True,
+            counterpart="vacuum that does not know of clones",
         ),
         case(
             FINDING,
@@ -298,11 +398,39 @@ ISOLATION = ModelSuite(
     model=Isolation,
     options=MappingProxyType({"symmetry": True}),
     cases=(
-        case(SAFE, "serializable", partitions=ONE),
-        case(SAFE, "serializable, two partitions"),
-        case(SAFE, "serializable, 3 writers", writers=3, partitions=ONE),
-        case(SAFE, "serializable, 5 operations", max_ops=5, partitions=ONE, large=True),
-        case(SAFE, "write-serializable", isolation=WRITE_SERIALIZABLE, partitions=ONE),
+        case(
+            SAFE,
+            "serializable",
+            partitions=ONE,
+            counterpart="serializable checked as write-serializable",
+        ),
+        case(
+            SAFE,
+            "serializable, two partitions",
+            counterpart="an append hides what it read",
+        ),
+        case(
+            SAFE,
+            "serializable, 3 writers",
+            writers=3,
+            partitions=ONE,
+            counterpart="added files are ignored",
+        ),
+        case(
+            SAFE,
+            "serializable, 5 operations",
+            max_ops=5,
+            partitions=ONE,
+            large=True,
+            counterpart="compaction commits like an update",
+        ),
+        case(
+            SAFE,
+            "write-serializable",
+            isolation=WRITE_SERIALIZABLE,
+            partitions=ONE,
+            counterpart="write-serializable, two partitions",
+        ),
         case(
             SAFE,
             "write-serializable, 5 operations",
@@ -310,6 +438,7 @@ ISOLATION = ModelSuite(
             max_ops=5,
             partitions=ONE,
             large=True,
+            counterpart="removed files are ignored",
         ),
         case(
             FINDING,
@@ -376,6 +505,7 @@ ISOLATION = ModelSuite(
         case(
             CONTROL,
             "compaction asks for all rows and changes none",
+            counterpart="compaction commits like an update",
             mutant="compaction-asks",
             partitions=ONE,
             shows="A commit that only rearranges rows is checked under snapshot isolation.",
@@ -393,8 +523,19 @@ APPLICATIONS = ModelSuite(
     model=ApplicationIds,
     options=MappingProxyType({"symmetry": True}),
     cases=(
-        case(SAFE, "two instances", unreached=LATER),
-        case(SAFE, "one instance", instances=1, unreached=LATER),
+        case(
+            SAFE,
+            "two instances",
+            unreached=LATER,
+            counterpart="another instance is no conflict",
+        ),
+        case(
+            SAFE,
+            "one instance",
+            instances=1,
+            unreached=LATER,
+            counterpart="the last batch is not looked up",
+        ),
         case(
             SAFE,
             "three instances, three batches",
@@ -402,6 +543,7 @@ APPLICATIONS = ModelSuite(
             batches=3,
             max_crashes=2,
             unreached=LATER,
+            counterpart="the id is committed after the data",
         ),
         case(
             MUTANT,

@@ -1,89 +1,38 @@
-"""The models of writers of an Iceberg table in the catalogue."""
+"""The models that extend the one of writers of an Iceberg table in the catalogue."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Any
-
+from twinlake.verify.models.catalogue.iceberg_writers import (
+    DANGLING,
+    READ,
+    REDUCED,
+    TWO,
+    WRITERS,
+    writing,
+)
 from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     FINDING,
     ICEBERG,
     MUTANT,
     SAFE,
-    ModelCase,
     ModelSuite,
-    case,
 )
 from twinlake.verify.models.iceberg import (
     DeleteFileCompaction,
     DeletesByFilter,
     DeletionVectors,
     EqualityDeletes,
-    IcebergV2,
     PartitionedTable,
     SnapshotExpiry,
 )
 from twinlake.verify.models.iceberg.values import COPY_ON_WRITE, SERIALIZABLE
 
-__all__ = ["DANGLING", "ICEBERG_MODELS", "REDUCED"]
+__all__ = ["ICEBERG_MODELS"]
 
-TWO = ("jack", "sarah")
-READ = "ConsistentRead"
 WHOLE = "RetainedVersionsAreWhole"
-COMPACTION, ABORT = "StartCompactionOperation", "WriteMetadataFiles (abort)"
-EVOLVE = "EvolvePartitionSpec"
+ABORT, EVOLVE = "WriteMetadataFiles (abort)", "EvolvePartitionSpec"
 
-#: A delete file may well be left without its data file: readers tolerate it.
-DANGLING = ("NoDanglingDeleteFiles",)
-REDUCED = MappingProxyType({"symmetry": True, "reduction": True})
-
-
-def _writing(kind: str, name: str, *unreached: str, **rest: Any) -> ModelCase:
-    """A case of a model of writers, in which compactions start only if there is a budget."""
-    if not rest.get("max_compaction_ops"):
-        unreached = (*unreached, COMPACTION)
-    return case(kind, name, unreached=() if rest.get("violates") else unreached, **rest)
-
-
-BASE = ModelSuite(
-    name="writers",
-    format=ICEBERG,
-    shows="A merge-on-read DELETE that does not look at new delete files loses to an UPDATE.",
-    model=IcebergV2,
-    without=DANGLING,
-    cases=(
-        _writing(
-            FINDING,
-            "snapshot isolation as published",
-            violates=READ,
-            steps=14,
-            shows="DELETE and UPDATE of one row both commit, and the row is still there. No serial "
-            "order of the statements has this result either.",
-        ),
-        _writing(SAFE, "with the fix", fix="A", states=2741),
-        _writing(SAFE, "with the fix, canonical names", fix="A", identity="canonical", states=1837),
-        _writing(SAFE, "serializable", isolation=SERIALIZABLE),
-        _writing(SAFE, "copy-on-write", update_mode=COPY_ON_WRITE, delete_mode=COPY_ON_WRITE),
-        _writing(SAFE, "with fix B", fix="B", identity="canonical"),
-        _writing(
-            SAFE, "with the fix, compaction", fix="A", identity="canonical", max_compaction_ops=1
-        ),
-        _writing(
-            MUTANT,
-            "copy-on-write ignores deletes",
-            mutant="cow-ignores-deletes",
-            violates=READ,
-            steps=23,
-            writers=1,
-            identity="canonical",
-            update_mode=COPY_ON_WRITE,
-            col1_values=TWO,
-            max_write_ops=4,
-            max_compaction_ops=1,
-        ),
-    ),
-)
 
 PARTITIONS = ModelSuite(
     name="partitions",
@@ -93,10 +42,32 @@ PARTITIONS = ModelSuite(
     without=DANGLING,
     options=REDUCED,
     cases=(
-        _writing(SAFE, "by col2", EVOLVE, fix="A"),
-        _writing(SAFE, "by col2, 4 writes", EVOLVE, fix="A", col1_values=TWO, max_write_ops=4),
-        _writing(SAFE, "by id", EVOLVE, fix="A", col1_values=TWO, partition_by=0),
-        _writing(
+        writing(
+            SAFE,
+            "by col2",
+            EVOLVE,
+            fix="A",
+            counterpart="exclusive projection",
+        ),
+        writing(
+            SAFE,
+            "by col2, 4 writes",
+            EVOLVE,
+            fix="A",
+            col1_values=TWO,
+            max_write_ops=4,
+            counterpart="filter of the new value",
+        ),
+        writing(
+            SAFE,
+            "by id",
+            EVOLVE,
+            fix="A",
+            col1_values=TWO,
+            partition_by=0,
+            counterpart="without the fix",
+        ),
+        writing(
             SAFE,
             "copy-on-write",
             EVOLVE,
@@ -104,11 +75,34 @@ PARTITIONS = ModelSuite(
             delete_mode=COPY_ON_WRITE,
             col1_values=TWO,
             max_write_ops=4,
+            counterpart="without the fix",
         ),
-        _writing(SAFE, "compaction", EVOLVE, fix="A", col1_values=TWO, max_compaction_ops=1),
-        _writing(SAFE, "serializable", EVOLVE, isolation=SERIALIZABLE, fix="A", col1_values=TWO),
-        _writing(SAFE, "the spec changes", fix="A", evolve_to=2),
-        _writing(
+        writing(
+            SAFE,
+            "compaction",
+            EVOLVE,
+            fix="A",
+            col1_values=TWO,
+            max_compaction_ops=1,
+            counterpart="without the fix",
+        ),
+        writing(
+            SAFE,
+            "serializable",
+            EVOLVE,
+            isolation=SERIALIZABLE,
+            fix="A",
+            col1_values=TWO,
+            counterpart="without the fix",
+        ),
+        writing(
+            SAFE,
+            "the spec changes",
+            fix="A",
+            evolve_to=2,
+            counterpart="new spec on old files",
+        ),
+        writing(
             FINDING,
             "without the fix",
             violates=READ,
@@ -116,7 +110,7 @@ PARTITIONS = ModelSuite(
             moves=9,
             shows="No serial order of the statements has this result either.",
         ),
-        _writing(
+        writing(
             MUTANT,
             "exclusive projection",
             fix="A",
@@ -125,7 +119,7 @@ PARTITIONS = ModelSuite(
             steps=14,
             moves=9,
         ),
-        _writing(
+        writing(
             MUTANT,
             "filter of the new value",
             fix="A",
@@ -134,7 +128,7 @@ PARTITIONS = ModelSuite(
             steps=14,
             moves=9,
         ),
-        _writing(
+        writing(
             MUTANT,
             "new spec on old files",
             fix="A",
@@ -156,16 +150,36 @@ EQUALITY = ModelSuite(
     options=REDUCED,
     cases=(
         # Writers that do not read have nothing to validate under snapshot isolation.
-        _writing(SAFE, "one id", ABORT, max_compaction_ops=1),
-        _writing(SAFE, "two ids", ABORT, max_compaction_ops=1, col1_values=TWO),
-        _writing(SAFE, "serializable", max_compaction_ops=1, isolation=SERIALIZABLE),
-        _writing(
+        writing(
+            SAFE,
+            "one id",
+            ABORT,
+            max_compaction_ops=1,
+            counterpart="equal sequence number hides",
+        ),
+        writing(
+            SAFE,
+            "two ids",
+            ABORT,
+            max_compaction_ops=1,
+            col1_values=TWO,
+            counterpart="equal sequence number hides",
+        ),
+        writing(
+            SAFE,
+            "serializable",
+            max_compaction_ops=1,
+            isolation=SERIALIZABLE,
+            counterpart="equal sequence number hides",
+        ),
+        writing(
             SAFE,
             "compaction takes a new sequence number and looks",
             max_compaction_ops=1,
             starting_sequence=False,
+            counterpart="compaction takes a new sequence number and does not look",
         ),
-        _writing(
+        writing(
             MUTANT,
             "equal sequence number hides",
             mutant="equal-sequence",
@@ -175,7 +189,7 @@ EQUALITY = ModelSuite(
             steps=4,
             moves=2,
         ),
-        _writing(
+        writing(
             MUTANT,
             "compaction takes a new sequence number and does not look",
             mutant="unchecked-rewrite",
@@ -199,32 +213,41 @@ FILTERS = ModelSuite(
     without=DANGLING,
     options=REDUCED,
     cases=(
-        _writing(SAFE, "one id", NO_OVERWRITE, fix="A"),
-        _writing(
+        writing(
+            SAFE,
+            "one id",
+            NO_OVERWRITE,
+            fix="A",
+            counterpart="UPDATE ignores dropped files",
+        ),
+        writing(
             SAFE,
             "two ids, compaction",
             NO_OVERWRITE,
             fix="A",
             col1_values=TWO,
             max_compaction_ops=1,
+            counterpart="bounds are exact",
         ),
-        _writing(
+        writing(
             SAFE,
             "overwrites by filter, compaction",
             fix="A",
             col1_values=TWO,
             max_compaction_ops=1,
             allow_overwrites=True,
+            counterpart="filter on the scan version",
         ),
-        _writing(
+        writing(
             SAFE,
             "overwrites by filter, serializable",
             isolation=SERIALIZABLE,
             fix="A",
             col1_values=TWO,
             allow_overwrites=True,
+            counterpart="DELETE ignores dropped files, 4 writes, rows are keys",
         ),
-        _writing(
+        writing(
             CONTROL,
             "DELETE ignores dropped files",
             NO_OVERWRITE,
@@ -232,7 +255,7 @@ FILTERS = ModelSuite(
             mutant="delete-ignores-drops",
             shows="The row that it deletes is gone anyway.",
         ),
-        _writing(
+        writing(
             CONTROL,
             "DELETE ignores dropped files, 4 writes, rows have an identity",
             NO_OVERWRITE,
@@ -242,7 +265,7 @@ FILTERS = ModelSuite(
             history="row",
             shows="A row that was inserted again is another row.",
         ),
-        _writing(
+        writing(
             MUTANT,
             "DELETE ignores dropped files, 4 writes, rows are keys",
             fix="A",
@@ -253,7 +276,7 @@ FILTERS = ModelSuite(
             moves=8,
             shows="A row that was inserted again counts as deleted, and is still there.",
         ),
-        _writing(
+        writing(
             MUTANT,
             "UPDATE ignores dropped files",
             fix="A",
@@ -262,7 +285,7 @@ FILTERS = ModelSuite(
             steps=12,
             moves=6,
         ),
-        _writing(
+        writing(
             MUTANT,
             "bounds are exact",
             fix="A",
@@ -273,7 +296,7 @@ FILTERS = ModelSuite(
             steps=16,
             moves=8,
         ),
-        _writing(
+        writing(
             MUTANT,
             "filter on the scan version",
             fix="A",
@@ -294,10 +317,26 @@ VECTORS = ModelSuite(
     without=DANGLING,
     options=REDUCED,
     cases=(
-        _writing(SAFE, "no fix needed"),
-        _writing(SAFE, "two ids, 4 writes", col1_values=TWO, max_write_ops=4),
-        _writing(SAFE, "update copies", update_mode=COPY_ON_WRITE, max_write_ops=4),
-        _writing(
+        writing(
+            SAFE,
+            "no fix needed",
+            counterpart="vector unchecked",
+        ),
+        writing(
+            SAFE,
+            "two ids, 4 writes",
+            col1_values=TWO,
+            max_write_ops=4,
+            counterpart="vector without union",
+        ),
+        writing(
+            SAFE,
+            "update copies",
+            update_mode=COPY_ON_WRITE,
+            max_write_ops=4,
+            counterpart="vector without union",
+        ),
+        writing(
             MUTANT,
             "vector without union",
             mutant="no-union",
@@ -309,7 +348,7 @@ VECTORS = ModelSuite(
             steps=23,
             moves=10,
         ),
-        _writing(
+        writing(
             MUTANT, "vector unchecked", mutant="unchecked-vector", violates=READ, steps=14, moves=6
         ),
     ),
@@ -323,25 +362,39 @@ DELETE_FILES = ModelSuite(
     without=DANGLING,
     options=REDUCED,
     cases=(
-        _writing(SAFE, "one id", fix="A"),
-        _writing(SAFE, "two ids, compaction", fix="A", max_compaction_ops=1, col1_values=TWO),
-        _writing(
+        writing(
+            SAFE,
+            "one id",
+            fix="A",
+            counterpart="delete files lost",
+        ),
+        writing(
+            SAFE,
+            "two ids, compaction",
+            fix="A",
+            max_compaction_ops=1,
+            col1_values=TWO,
+            counterpart="delete files lost",
+        ),
+        writing(
             CONTROL,
             "the result gets the new sequence number",
+            counterpart="delete files lost",
             fix="A",
             mutant="new-sequence",
             shows="A position delete names its file, so a greater number hides nothing more.",
         ),
-        _writing(
+        writing(
             CONTROL,
             "dangling is judged at the scan",
+            counterpart="delete files lost",
             fix="A",
             mutant="drops-at-scan",
             max_compaction_ops=1,
             col1_values=TWO,
             shows="A path that is gone never comes back.",
         ),
-        _writing(
+        writing(
             MUTANT,
             "delete files lost",
             fix="A",
@@ -364,10 +417,29 @@ EXPIRY = ModelSuite(
     without=DANGLING,
     options=REDUCED,
     cases=(
-        _writing(SAFE, "no compaction", *IN_USE, fix="A"),
-        _writing(SAFE, "compaction", fix="A", max_compaction_ops=1),
-        _writing(SAFE, "lost replies", fix="A", max_compaction_ops=1, max_unknowns=1),
-        _writing(
+        writing(
+            SAFE,
+            "no compaction",
+            *IN_USE,
+            fix="A",
+            counterpart="scan snapshot missing, validation skipped",
+        ),
+        writing(
+            SAFE,
+            "compaction",
+            fix="A",
+            max_compaction_ops=1,
+            counterpart="shared files deleted",
+        ),
+        writing(
+            SAFE,
+            "lost replies",
+            fix="A",
+            max_compaction_ops=1,
+            max_unknowns=1,
+            counterpart="clean-up on unknown outcome",
+        ),
+        writing(
             MUTANT,
             "scan snapshot missing, validation skipped",
             fix="A",
@@ -376,7 +448,7 @@ EXPIRY = ModelSuite(
             steps=15,
             moves=12,
         ),
-        _writing(
+        writing(
             MUTANT,
             "clean-up on unknown outcome",
             fix="A",
@@ -386,7 +458,7 @@ EXPIRY = ModelSuite(
             steps=4,
             moves=3,
         ),
-        _writing(
+        writing(
             MUTANT,
             "shared files deleted",
             fix="A",
@@ -398,4 +470,4 @@ EXPIRY = ModelSuite(
     ),
 )
 
-ICEBERG_MODELS = (BASE, PARTITIONS, EQUALITY, FILTERS, VECTORS, DELETE_FILES, EXPIRY)
+ICEBERG_MODELS = (WRITERS, PARTITIONS, EQUALITY, FILTERS, VECTORS, DELETE_FILES, EXPIRY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from twinlake.verify.models.catalogue.iceberg import DANGLING, REDUCED
+from twinlake.verify.models.catalogue.iceberg_writers import DANGLING, REDUCED
 from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     FINDING,
@@ -37,8 +37,17 @@ ORPHANS = ModelSuite(
     shows="A grace age longer than the longest write is safe if files are listed first.",
     model=OrphanCleanup,
     cases=(
-        case(SAFE, "grace longer than every write"),
-        case(SAFE, "two writers", writers=2),
+        case(
+            SAFE,
+            "grace longer than every write",
+            counterpart="grace as long as a write",
+        ),
+        case(
+            SAFE,
+            "two writers",
+            writers=2,
+            counterpart="metadata is read before the listing",
+        ),
         case(
             FINDING,
             "grace as long as a write",
@@ -92,13 +101,19 @@ RETENTION = ModelSuite(
     shows="Expiry, rollbacks and long readers share the snapshots of one table.",
     model=SnapshotRetention,
     cases=(
-        case(SAFE, "a long reader", unreached=NO_ROLLBACK),
+        case(
+            SAFE,
+            "a long reader",
+            unreached=NO_ROLLBACK,
+            counterpart="retention as long as a reader",
+        ),
         case(
             SAFE,
             "two expirers",
             expirers=2,
             unreached=("Tick", *NO_ROLLBACK, *NO_READER),
             **AT_ONCE,
+            counterpart="the register is overwritten",
         ),
         case(
             SAFE,
@@ -107,8 +122,15 @@ RETENTION = ModelSuite(
             expirers=2,
             unreached=("Tick", *NO_READER),
             **AT_ONCE,
+            counterpart="after a lost swap the plan stays",
         ),
-        case(SAFE, "a rollback and a reader", operators=1, max_ticks=3),
+        case(
+            SAFE,
+            "a rollback and a reader",
+            operators=1,
+            max_ticks=3,
+            counterpart="a rollback puts an expired snapshot back",
+        ),
         case(
             FINDING,
             "retention as long as a reader",
@@ -192,9 +214,30 @@ RETRIES = ModelSuite(
     without=DANGLING,
     options=REDUCED,
     cases=(
-        case(SAFE, "no retry", fix="A", max_retries=0, unreached=COMPACTION),
-        case(SAFE, "one retry, two ids", fix="A", col1_values=TWO, unreached=COMPACTION),
-        case(SAFE, "no retry, compaction", fix="A", max_retries=0, max_compaction_ops=1),
+        case(
+            SAFE,
+            "no retry",
+            fix="A",
+            max_retries=0,
+            unreached=COMPACTION,
+            counterpart="the last swap is forced",
+        ),
+        case(
+            SAFE,
+            "one retry, two ids",
+            fix="A",
+            col1_values=TWO,
+            unreached=COMPACTION,
+            counterpart="a retry does not validate again",
+        ),
+        case(
+            SAFE,
+            "no retry, compaction",
+            fix="A",
+            max_retries=0,
+            max_compaction_ops=1,
+            counterpart="failed swaps are not counted",
+        ),
         case(
             MUTANT,
             "the last swap is forced",
@@ -236,10 +279,30 @@ MANIFESTS = ModelSuite(
     model=ManifestRewriting,
     options=REDUCED,
     cases=(
-        case(SAFE, "both kinds of append"),
-        case(SAFE, "fast appends", appends=(FAST_APPEND,)),
-        case(SAFE, "merging appends", appends=(MERGING_APPEND,)),
-        case(SAFE, "two keys", keys=("a", "b"), max_ops=3),
+        case(
+            SAFE,
+            "both kinds of append",
+            counterpart="a rewrite replaces all manifests",
+        ),
+        case(
+            SAFE,
+            "fast appends",
+            appends=(FAST_APPEND,),
+            counterpart="replaced manifests are not looked for",
+        ),
+        case(
+            SAFE,
+            "merging appends",
+            appends=(MERGING_APPEND,),
+            counterpart="a merged manifest is used again",
+        ),
+        case(
+            SAFE,
+            "two keys",
+            keys=("a", "b"),
+            max_ops=3,
+            counterpart="entries lose their sequence numbers",
+        ),
         case(
             MUTANT,
             "entries lose their sequence numbers",
@@ -293,12 +356,18 @@ TRANSACTIONS = ModelSuite(
     model=MultiTableTransaction,
     options=MappingProxyType({"symmetry": True}),
     cases=(
-        case(SAFE, "read in one look", unreached=IN_ONE_LOOK),
+        case(
+            SAFE,
+            "read in one look",
+            unreached=IN_ONE_LOOK,
+            counterpart="registers are swapped one by one",
+        ),
         case(
             SAFE,
             "read one by one and looked at again",
             reading=RECHECKED,
             unreached=("SwapSecond",),
+            counterpart="read one by one",
         ),
         case(
             FINDING,

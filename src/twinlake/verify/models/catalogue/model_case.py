@@ -33,6 +33,8 @@ SAFE, MUTANT, CONTROL, FINDING = KINDS = ("safe", "mutant", "control", "finding"
 
 ICEBERG, DELTA = "iceberg", "delta"
 
+_REDUCTIONS = ("symmetry", "value_symmetry", "reduction")
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -51,12 +53,21 @@ class ModelCase:
     moves: int | None = None
     #: Actions that cannot happen as configured; all others must be reached.
     unreached: frozenset[str] = frozenset()
-    #: How many states there are, where that is a known number.
+    #: How many states there are, searched like this, where that is a known number.
     states: int | None = None
     #: Why it comes out as it does, where the name does not say it.
     shows: str = ""
     #: Whether it takes more than some seconds.
     large: bool = False
+    #: What else ``--config`` calls it on the command line, if it configures a base model.
+    config: str = ""
+    #: How it is searched, as arguments of ``check``, if not as its suite is.
+    search: Mapping[str, Any] | None = None
+    #: What it is there for, unless it is a finding or a mutant itself: the case that breaks the
+    #: property which holds here, by its name, or as ``suite: name`` in another suite;
+    counterpart: str = ""
+    #: or the row of the benchmarks that measures it, as ``case: row``.
+    benchmark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +122,15 @@ class ModelSuite:
         """The model, configured as the case says."""
         return self.model(**case.parameters)
 
+    def search(self, case: ModelCase) -> dict[str, Any]:
+        """How a case is searched: arguments of ``check``."""
+        if case.search is not None:
+            return dict(case.search)
+        return {"without": self.without, **self.options}
+
     def run(self, case: ModelCase, **options: Any) -> Result:
         """Check the model as the case configures it; options of ``check`` may be overridden."""
-        chosen = {"without": self.without, **self.options, **options}
-        return check(self.build(case), **chosen)
+        return check(self.build(case), **{**self.search(case), **options})
 
     def differences(self, case: ModelCase, result: Result) -> tuple[str, ...]:
         """How a result differs from what the case says; nothing if it is as expected."""
@@ -131,15 +147,13 @@ class ModelSuite:
         trace = result.trace
         if case.steps is not None:
             compare("steps of the trace", case.steps, trace.path_length if trace else None)
-        # Moves depend on the reductions: they are compared under the catalogue's own.
-        if case.moves is not None and all(
-            result.options.get(name) == value for name, value in self.options.items()
-        ):
-            compare("moves of the trace", case.moves, trace.moves if trace else None)
-        if case.states is not None and not any(
-            result.options.get(name) for name in ("symmetry", "value_symmetry", "reduction")
-        ):
-            compare("states", case.states, result.states)
+        # Moves and states depend on the reductions: they are compared under the case's own.
+        search = self.search(case)
+        if all(bool(result.options.get(name)) == bool(search.get(name)) for name in _REDUCTIONS):
+            if case.moves is not None:
+                compare("moves of the trace", case.moves, trace.moves if trace else None)
+            if case.states is not None:
+                compare("states", case.states, result.states)
         return tuple(wrong)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twinlake.verify.models.catalogue.iceberg import REDUCED
+from twinlake.verify.models.catalogue.iceberg_writers import REDUCED
 from twinlake.verify.models.catalogue.model_case import (
     CONTROL,
     FINDING,
@@ -57,9 +57,25 @@ SERVER = ModelSuite(
     model=ServerCommits,
     options=REDUCED,
     cases=(
-        _serving(SAFE, "one server"),
-        _serving(SAFE, "two servers", servers=2),
-        _serving(SAFE, "two servers, two ids", servers=2, col1_values=TWO, large=True),
+        _serving(
+            SAFE,
+            "one server",
+            counterpart="without the fix",
+        ),
+        _serving(
+            SAFE,
+            "two servers",
+            servers=2,
+            counterpart="put again unchecked",
+        ),
+        _serving(
+            SAFE,
+            "two servers, two ids",
+            servers=2,
+            col1_values=TWO,
+            large=True,
+            counterpart="snapshot ids of a server's own",
+        ),
         _serving(
             SAFE,
             "two servers, a file of two rows",
@@ -67,6 +83,7 @@ SERVER = ModelSuite(
             col1_values=TWO,
             stored_ids=TWO,
             max_write_ops=2,
+            counterpart="two vectors",
         ),
         _serving(
             SAFE,
@@ -75,9 +92,23 @@ SERVER = ModelSuite(
             update_mode=COPY_ON_WRITE,
             delete_mode=COPY_ON_WRITE,
             fix=None,
+            counterpart="put again unchecked",
         ),
-        _serving(SAFE, "two servers, serializable", servers=2, isolation=SERIALIZABLE, fix=None),
-        _serving(SAFE, "two servers, emptied files dropped", servers=2, drop_emptied=True),
+        _serving(
+            SAFE,
+            "two servers, serializable",
+            servers=2,
+            isolation=SERIALIZABLE,
+            fix=None,
+            counterpart="put again unchecked",
+        ),
+        _serving(
+            SAFE,
+            "two servers, emptied files dropped",
+            servers=2,
+            drop_emptied=True,
+            counterpart="without the fix, emptied files dropped, a file of two rows",
+        ),
         _serving(
             SAFE,
             "two servers, compaction",
@@ -85,16 +116,30 @@ SERVER = ModelSuite(
             stored_ids=ONE,
             max_write_ops=2,
             max_compaction_ops=1,
+            counterpart="put again unchecked",
         ),
-        _direct(SAFE, "a direct client", servers=2, max_write_ops=1),
+        _direct(
+            SAFE,
+            "a direct client",
+            servers=2,
+            max_write_ops=1,
+            counterpart="put again unchecked, a direct client",
+        ),
         _direct(
             SAFE,
             "a direct client, every operation",
             col1_values=TWO,
             max_write_ops=1,
             delta_operations=DELTA_OPERATIONS,
+            counterpart="put again with the files checked only",
         ),
-        _direct(SAFE, "a direct client, two writes", max_write_ops=2, large=True),
+        _direct(
+            SAFE,
+            "a direct client, two writes",
+            max_write_ops=2,
+            large=True,
+            counterpart="cached view, a direct client",
+        ),
         _direct(
             SAFE,
             "two direct clients",
@@ -104,6 +149,7 @@ SERVER = ModelSuite(
             max_write_ops=1,
             delta_operations=DELTA_OPERATIONS,
             large=True,
+            counterpart="put again unchecked, a direct client",
         ),
         _serving(
             FINDING,
@@ -130,6 +176,7 @@ SERVER = ModelSuite(
             fix=None,
             file_check=SINCE_SCAN,
             shows="Delta's own check masks the anomaly once the client tells what it scanned.",
+            counterpart="without the fix, files checked since the base",
         ),
         _serving(
             CONTROL,
@@ -137,6 +184,7 @@ SERVER = ModelSuite(
             fix=None,
             drop_emptied=True,
             shows="The file of the only row is gone, and the client itself looks for that.",
+            counterpart="without the fix, emptied files dropped, a file of two rows",
         ),
         _serving(
             FINDING,
@@ -252,7 +300,16 @@ SERVER_FAULTS = ModelSuite(
     model=ServerCommits,
     options=REDUCED,
     cases=(
-        _serving(SAFE, "one fault", ABORT, *READING, writers=1, max_write_ops=1, faults=1),
+        _serving(
+            SAFE,
+            "one fault",
+            ABORT,
+            *READING,
+            writers=1,
+            max_write_ops=1,
+            faults=1,
+            counterpart="no idempotency key",
+        ),
         _serving(
             SAFE,
             "three faults, two servers",
@@ -262,6 +319,7 @@ SERVER_FAULTS = ModelSuite(
             servers=2,
             max_write_ops=1,
             faults=3,
+            counterpart="key looked up only once",
         ),
         _serving(
             SAFE,
@@ -272,9 +330,23 @@ SERVER_FAULTS = ModelSuite(
             allow_updates=False,
             max_write_ops=2,
             faults=1,
+            counterpart="key looked up only once",
         ),
-        _direct(SAFE, "one fault, a direct client", servers=2, max_write_ops=1, faults=1),
-        _serving(SAFE, "one fault, three writes", faults=1, large=True),
+        _direct(
+            SAFE,
+            "one fault, a direct client",
+            servers=2,
+            max_write_ops=1,
+            faults=1,
+            counterpart="started over without an answer",
+        ),
+        _serving(
+            SAFE,
+            "one fault, three writes",
+            faults=1,
+            large=True,
+            counterpart="server gives up on an unknown outcome",
+        ),
         _serving(
             MUTANT,
             "no idempotency key",
@@ -362,6 +434,7 @@ SERVER_TOGETHER = ModelSuite(
             max_compaction_ops=1,
             faults=1,
             large=servers > 1,
+            counterpart="server-faults: no idempotency key",
         )
         for name, servers in (("one server", 1), ("two servers", 2))
     ),
@@ -373,9 +446,27 @@ SERVER_CLEANING = ModelSuite(
     shows="Vacuum and snapshot expiry take no file from a Delta or an Iceberg reader.",
     model=TwinTableCleanup,
     cases=(
-        case(SAFE, "one write"),
-        case(SAFE, "two writes", max_writes=2, max_ticks=3, large=True),
-        case(SAFE, "long readers", longest=2, wait=3, max_ticks=5),
+        case(
+            SAFE,
+            "one write",
+            counterpart="vacuum ignores the list",
+        ),
+        case(
+            SAFE,
+            "two writes",
+            max_writes=2,
+            max_ticks=3,
+            large=True,
+            counterpart="log cleaned under listed snapshots",
+        ),
+        case(
+            SAFE,
+            "long readers",
+            longest=2,
+            wait=3,
+            max_ticks=5,
+            counterpart="a wait no longer than the readers",
+        ),
         case(
             FINDING,
             "a wait no longer than the readers",
