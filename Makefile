@@ -42,7 +42,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
 
-demo: setup java ## the examples on tables in a temporary folder: protocols, a million rows, an upgrade, conflicts, Iceberg clients
+demo: setup java ## the examples on tables in a temporary folder: protocols, a million rows, streams and SQL, an upgrade, conflicts, Iceberg clients
 	@$(BIN)/twinlake demo
 
 quick: setup ## unit and property tests that start no process and search no model (about a minute)

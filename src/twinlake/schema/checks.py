@@ -35,6 +35,9 @@ __all__ = ["FORBIDDEN_CHARACTERS", "SchemaViolation", "check_schema", "schema_vi
 FORBIDDEN_CHARACTERS: Final = " ,;{}()\n\t="
 """What column names cannot hold unless column mapping gives them a physical name."""
 
+_OWN_PREFIX: Final = "__twinlake_"
+"""How the columns begin that a scan or a MERGE adds to those of the table."""
+
 _MADE: Final = {
     GENERATION_EXPRESSION_KEY: "a generated",
     IDENTITY_START_KEY: "an identity",
@@ -137,6 +140,11 @@ def _names(
         seen.setdefault(folded, field.name)
         if not field.name:
             yield SchemaViolation(path=shown, message="has an empty name")
+        if not path and folded.startswith(_OWN_PREFIX):
+            yield SchemaViolation(
+                path=shown,
+                message=f"begins with {_OWN_PREFIX}, as twinlake names columns of its own",
+            )
         bad = [c for c in FORBIDDEN_CHARACTERS if c in field.name]
         if mode is ColumnMappingMode.NONE and bad:
             listed = " ".join(repr(c) for c in bad)

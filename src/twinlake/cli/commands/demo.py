@@ -38,10 +38,11 @@ def demo(output: Output, keep: Path | None, no_spark: bool) -> None:
     Creates tables in a temporary folder and takes about a minute, most of it for Spark. Enables the
     change data feed and deletion vectors and shows after each step the lines of the log, and the
     errors of clients that do not support a feature. Then two writers conflict, and a version is
-    restored. Spark writes, merges and deletes a million rows, and a table is upgraded so that
-    Iceberg writers may write it. Then come an anomaly of concurrent commits that a model checker
-    finds, its fix, and the same history on a table. Last, PyIceberg writes a table through the
-    catalog server, and Spark reads and changes it.
+    restored. Spark writes, merges and deletes a million rows. Streams bring JSON files into tables
+    with rules, SQL sums them up, and a batch that comes again after a crash adds nothing. A table
+    is upgraded so that Iceberg writers may write it. Then come an anomaly of concurrent commits
+    that a model checker finds, its fix, and the same history on a table. Last, PyIceberg writes a
+    table through the catalog server, and Spark reads and changes it.
     """
     with contextlib.ExitStack() as stack:
         folder = keep or Path(
@@ -68,6 +69,7 @@ def _steps(folder: Path, *, on_spark: bool) -> Iterator[Any]:
             yield _without_spark(error)
         else:
             yield from load_example("rows").steps(folder, spark)
+            yield from load_example("medallion").steps(folder, spark)
             yield from load_example("iceberg").steps(folder, spark)
         yield from last.steps(folder, spark)
         if spark is not None:

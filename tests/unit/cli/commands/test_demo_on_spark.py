@@ -21,6 +21,34 @@ def test_a_million_rows_are_written_merged_and_deleted(steps: dict[str, dict[str
     assert sum(steps["rows"]["rows"].values()) == 1_010_000 - 10_100
 
 
+def test_a_row_that_breaks_a_rule_of_silver_is_refused(steps: dict[str, dict[str, Any]]) -> None:
+    step = steps["medallion_rules"]
+    assert "positive" in str(step["error"])
+    assert step["version"] == 1
+
+
+def test_the_pipeline_reads_only_what_is_new(steps: dict[str, dict[str, Any]]) -> None:
+    first, second = steps["medallion_first"], steps["medallion_second"]
+    assert first["batches"] == [["bronze", 0, 4], ["silver", 0, 4]]
+    assert first["rows"]["silver"] == [[1, "ada", 10.0], [2, "bob", 25.0]]
+    assert first["rows"]["quarantine"] == [[3, "ada", -5.0]]
+    assert second["batches"] == [["bronze", 1, 3], ["silver", 1, 3]]
+    assert len(second["rows"]["bronze"]) == 7
+    assert second["rows"]["silver"] == [[1, "ada", 12.0], [2, "bob", 25.0], [4, "eve", 40.0]]
+    assert second["rows"]["quarantine"] == [[3, "ada", -5.0], [5, None, 50.0]]
+    assert second["rows"]["gold"] == [["ada", 1, 12.0], ["bob", 1, 25.0], ["eve", 1, 40.0]]
+
+
+def test_a_batch_that_comes_again_adds_nothing(steps: dict[str, dict[str, Any]]) -> None:
+    before, after = steps["medallion_second"], steps["medallion_crash"]
+    assert after["batches"] == before["batches"]
+    assert after["rows"] == before["rows"]
+    written = ("bronze", "silver", "quarantine")
+    assert [after["versions"][name] for name in written] == [
+        before["versions"][name] for name in written
+    ]
+
+
 def test_a_table_that_breaks_rules_is_upgraded(steps: dict[str, dict[str, Any]]) -> None:
     refused = steps["compat_refused"]
     assert refused["error"]["code"] == "TWIN-COMPAT"
