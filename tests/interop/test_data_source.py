@@ -146,15 +146,20 @@ def test_the_version_that_was_planned_is_read(spark: SparkSession, tmp_path: Pat
         ({"columns": "id, nothing"}, "The table has no column nothing"),
         ({"versionAsOf": "77"}, "77"),
         ({"versionAsOf": "x"}, "Invalid value 'x' for option 'versionAsOf'"),
-        ({"readChangeFeed": "true"}, "changes is not supported yet"),
+        ({"readChangeFeed": "true", "columns": "id"}, "columns and readChangeFeed"),
     ],
-    ids=["column", "version", "number", "feed"],
+    ids=["column", "version", "number", "feed of columns"],
 )
 def test_options_that_cannot_be_meant_say_so(
     options: dict[str, str], text: str, spark: SparkSession, table: str
 ) -> None:
     with pytest.raises(AnalysisException, match=text):
         _load(spark, table, **options)
+
+
+def test_changes_are_for_streams(spark: SparkSession, table: str) -> None:
+    with pytest.raises(Exception, match="change data feed as a stream only"):
+        _load(spark, table, readChangeFeed="true").collect()
 
 
 def test_no_table_is_said(spark: SparkSession, tmp_path: Path) -> None:

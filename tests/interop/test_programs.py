@@ -26,9 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _SECONDS = 900.0
 
 #: Programs that cannot run yet: the code in the text of the refusal, and what is missing.
-REFUSED: dict[str, tuple[str, str]] = {
-    "streaming_change_feed": ("TWIN-NOT-YET", "a stream of the change data feed"),
-}
+REFUSED: dict[str, tuple[str, str]] = {}
 
 
 @dataclass(frozen=True)

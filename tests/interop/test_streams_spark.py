@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
 from tests.support.spark.stream_format import TableStreams
-from twinlake.errors import UnsupportedFeature, UserError
+from twinlake.errors import UserError
 from twinlake.spark import follow, into, write
 from twinlake.table import Table
 
@@ -253,12 +253,6 @@ def test_a_mistake_in_the_call_starts_nothing(
     with pytest.raises(UserError, match=named):
         follow(spark, tmp_path / "t", Batches(), checkpoint=tmp_path / "c", **options)
     assert not (tmp_path / "c").exists()
-
-
-def test_a_feed_of_changes_is_refused_for_now(spark: SparkSession, tmp_path: Path) -> None:
-    append(tmp_path / "t", [1])
-    with pytest.raises(UnsupportedFeature, match="readChangeFeed"):
-        follow(spark, tmp_path / "t", Batches(), checkpoint=tmp_path / "c", readChangeFeed=True)
 
 
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced table", "another table"])

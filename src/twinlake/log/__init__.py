@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinlake._lazy_exports import lazy_exports
-from twinlake.log.commit_actions import CommitActions, read_commits
+from twinlake.log.commit_actions import CommitActions, modified_times, read_commits
 from twinlake.log.deletion_vectors import (
     decode_payload,
     dv_key,
@@ -104,6 +104,7 @@ __all__ = [
     "is_v2_checkpoint",
     "list_log",
     "load_snapshot",
+    "modified_times",
     "page_sizes",
     "parse_log_file",
     "parse_timestamp",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from twinlake.log.names import LogFile
     from twinlake.storage import Store
 
-__all__ = ["CommitActions", "read_commits"]
+__all__ = ["CommitActions", "modified_times", "read_commits"]
 
 # Modification times rise by force, so a commit's time depends on those before it. Delta Spark
 # looks back this far, and a reader that looked further would state other times.
@@ -55,13 +55,8 @@ def read_commits(store: Store, versions: range) -> list[CommitActions]:
     """
     if not versions:
         return []
-    earlier = max(versions.start - _LOOKED_BACK, 0)
-    listed = [
-        file
-        for file in list_log(store, earlier)
-        if file.kind is LogFileKind.COMMIT and file.version < versions.stop
-    ]
-    times = dict(zip((file.version for file in listed), rising_times(listed), strict=True))
+    listed = _listed(store, versions)
+    times = _rising(listed)
     _check_all_there(versions, times)
     wanted = [file for file in listed if file.version in versions]
 
@@ -73,6 +68,29 @@ def read_commits(store: Store, versions: range) -> list[CommitActions]:
         return [read(file) for file in wanted]
     with ThreadPoolExecutor(min(_READERS, len(wanted))) as pool:
         return list(pool.map(read, wanted))
+
+
+def modified_times(store: Store, versions: range) -> dict[int, int]:
+    """When the files of these commits were written, as far as they are there.
+
+    It is what a commit that states no time of its own was made at.
+    """
+    times = _rising(_listed(store, versions))
+    return {version: time for version, time in times.items() if version in versions}
+
+
+def _listed(store: Store, versions: range) -> list[LogFile]:
+    """The commits up to the last of these versions, and some before the first."""
+    earlier = max(versions.start - _LOOKED_BACK, 0)
+    return [
+        file
+        for file in list_log(store, earlier)
+        if file.kind is LogFileKind.COMMIT and file.version < versions.stop
+    ]
+
+
+def _rising(listed: Sequence[LogFile]) -> dict[int, int]:
+    return dict(zip((file.version for file in listed), rising_times(listed), strict=True))
 
 
 def _read(store: Store, file: LogFile, modified_ms: int) -> CommitActions:

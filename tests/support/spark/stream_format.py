@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from twinlake.schema import Struct
+from twinlake.spark.change_feed.change_frame import change_schema
 from twinlake.spark.read.columns import visible_field
 from twinlake.spark.spark_types import spark_type
 from twinlake.spark.streaming.planner import open_by_options
-from twinlake.spark.streaming.reader import stream_reader
+from twinlake.spark.streaming.readers import stream_reader
 from twinlake.spark.streaming.writer import stream_writer
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class TableStreams(DataSource):
         return "tablestreams"
 
     def schema(self) -> StructType:
+        if self.options.get("readChangeFeed", "").lower() == "true":
+            return change_schema(open_by_options(self.options).metadata)
         shown = (visible_field(field) for field in open_by_options(self.options).schema)
         return spark_type(Struct(tuple(shown)))
 

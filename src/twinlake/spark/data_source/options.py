@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UnsupportedFeature, UserError
 from twinlake.schema import Struct
+from twinlake.spark.change_feed.change_frame import change_schema
 from twinlake.spark.delta_options import OptionUse, OptionValues, table_properties
 from twinlake.spark.read.columns import visible_field
 from twinlake.spark.s3a_options import s3a_options
@@ -49,6 +50,8 @@ class DataSourceOptions:
     version: int | None = None
     timestamp: str | None = None
     columns: tuple[str, ...] | None = None
+    change_feed: bool = False
+    """Whether a stream reads changes."""
     merge_schema: bool = False
     dynamic: bool = False
     user_metadata: str | None = None
@@ -62,20 +65,21 @@ class DataSourceOptions:
         """The table and version to read."""
         values = OptionValues.of(options)
         values.warn_of_unknown(OptionUse.READ | OptionUse.STREAM_READ, known=("columns",))
-        if values.truth("readChangeFeed") or values.truth("readChangeData"):
-            raise UnsupportedFeature(
-                Code.NOT_YET,
-                "The data source twinlake does not read the change data feed yet.",
-                why="its rows are those of one version, and a stream of changes comes later",
-                fix="Call `twinlake.spark.changes(spark, PATH, from_version=N)`.",
-                fields={"option": "readChangeFeed"},
-            )
         columns = values.text("columns")
+        change_feed = values.truth("readChangeFeed") or values.truth("readChangeData") or False
+        if change_feed and columns is not None:
+            raise UserError(
+                Code.INVALID_ARGUMENT,
+                "The options columns and readChangeFeed are given together.",
+                why="a stream of changes has all columns of the table",
+                fix="Leave the option `columns` out, and call `select` on the frame.",
+            )
         return cls(
             **_table(values),
             version=values.number("versionAsOf"),
             timestamp=values.text("timestampAsOf"),
             columns=None if columns is None else _names(columns),
+            change_feed=change_feed,
         )
 
     @classmethod
@@ -115,8 +119,22 @@ class DataSourceOptions:
         """Whether there is a table."""
         return Table.exists(self.location, options=dict(self.store) or None)
 
+    def refuse_changes(self) -> None:
+        """Refuse to read changes other than as a stream."""
+        if self.change_feed:
+            raise UnsupportedFeature(
+                Code.SPARK_REQUIRED,
+                "The data source twinlake reads the change data feed as a stream only.",
+                why="the rows of a range of versions are read by a Spark session, and there is "
+                "none in the workers that read",
+                fix="Call `twinlake.spark.changes(spark, PATH, from_version=N)`.",
+                fields={"option": "readChangeFeed"},
+            )
+
     def read_schema(self, snapshot: Snapshot) -> StructType:
         """The columns to read, as Spark shows them."""
+        if self.change_feed:
+            return change_schema(snapshot.metadata)
         shown = Struct(tuple(visible_field(field) for field in snapshot.schema))
         if self.columns is None:
             return spark_type(shown)

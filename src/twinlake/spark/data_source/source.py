@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource
 from twinlake.spark.data_source.options import FORMAT, DataSourceOptions
 from twinlake.spark.data_source.reader import TableReader
 from twinlake.spark.data_source.writer import TableWriter
-from twinlake.spark.streaming.reader import stream_reader
+from twinlake.spark.streaming.readers import stream_reader
 from twinlake.spark.streaming.writer import stream_writer
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class TwinlakeDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of the version whose schema was shown."""
-        return TableReader(DataSourceOptions.for_reading(self.options), schema, self._version)
+        asked = DataSourceOptions.for_reading(self.options)
+        asked.refuse_changes()
+        return TableReader(asked, schema, self._version)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The writer of one append or overwrite."""

@@ -40,6 +40,7 @@ class Admission:
     """
 
     def __init__(self, limits: ReadLimits) -> None:
+        self._is_empty = True
         self._files = limits.max_files
         self._bytes = limits.max_bytes
 
@@ -48,8 +49,24 @@ class Admission:
         has_room = (self._files is None or self._files > 0) and (
             self._bytes is None or self._bytes > 0
         )
+        self._take(1, size)
+        return has_room or must_follow
+
+    def admits_whole(self, files: int, size: int) -> bool:
+        """Whether files are taken of which none goes without the others.
+
+        They are if all of them fit, or if nothing came before them.
+        """
+        fits = (self._files is None or self._files >= files) and (
+            self._bytes is None or self._bytes >= size
+        )
+        fits = fits or self._is_empty
+        self._take(files, size)
+        return fits
+
+    def _take(self, files: int, size: int) -> None:
+        self._is_empty = False
         if self._files is not None:
-            self._files -= 1
+            self._files -= files
         if self._bytes is not None:
             self._bytes -= size
-        return has_room or must_follow

@@ -6,7 +6,7 @@ of a version stands a mark without a file, so that a stream also gets past versi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from twinlake.errors import Code, UserError
@@ -14,11 +14,11 @@ from twinlake.spark.streaming.admission import Admission
 from twinlake.spark.streaming.offset import BASE_INDEX, END_INDEX, StreamOffset
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator
 
-    from twinlake.actions import AddFile
     from twinlake.spark.streaming.admission import ReadLimits
-    from twinlake.spark.streaming.commit_content import CommitContent
+    from twinlake.spark.streaming.commit_content import CommitContent, FileAction
     from twinlake.spark.streaming.source_options import SourceOptions
 
 __all__ = ["FileSequence", "SnapshotFile", "StreamLog", "StreamedFile", "first_batch_start"]
@@ -43,8 +43,10 @@ class StreamedFile:
     path: str | None = None
     """None for the marks around the files of a version."""
     size: int = 0
-    add: AddFile | None = None
-    """The file's action; None for files of the initial snapshot, which are found by path."""
+    actions: tuple[FileAction, ...] = ()
+    """What the commit says of it; nothing for files of the initial snapshot, found by path."""
+    is_whole: bool = False
+    """Whether it stands for all files of its commit, which are read together."""
     follows: bool = False
     new_schema: bool = False
     """Whether the version changes columns."""
@@ -106,8 +108,17 @@ class FileSequence:
         version = commit.version
         new_schema = commit.metadata is not None and self.log.changes_columns(commit)
         yield StreamedFile(version=version, index=BASE_INDEX, new_schema=new_schema)
-        for index, add in enumerate(commit.files(self.options)):
-            yield StreamedFile(version=version, index=index, path=add.path, size=add.size, add=add)
+        index = -1
+        for part in commit.parts(self.options):
+            index += len(part.actions)
+            yield StreamedFile(
+                version=version,
+                index=index,
+                path=part.actions[0].path,
+                size=part.size,
+                actions=part.actions,
+                is_whole=part.is_whole,
+            )
         yield StreamedFile(version=version, index=END_INDEX)
 
     def next_offset(
@@ -121,7 +132,7 @@ class FileSequence:
         for file in self.after(start, until):
             if file.new_schema and last is not None:
                 break
-            if file.path is not None and not admission.admits(file.size, must_follow=file.follows):
+            if file.path is not None and not _is_admitted(file, admission):
                 break
             last = file
         return start if last is None else _offset_at(last, start)
@@ -137,11 +148,24 @@ class FileSequence:
                 fields={"start": start.to_dict(), "end": end.to_dict()},
             )
         excluded = self.options.exclude_regex
-        return [
-            file
-            for file in self.after(start, until=end.place)
-            if file.path is not None and not (excluded and excluded.search(file.path))
-        ]
+        files = (file for file in self.after(start, until=end.place) if file.path is not None)
+        if excluded is None:
+            return list(files)
+        return [kept for file in files if (kept := _without(excluded, file)) is not None]
+
+
+def _is_admitted(file: StreamedFile, admission: Admission) -> bool:
+    if file.is_whole:
+        return admission.admits_whole(len(file.actions), file.size)
+    return admission.admits(file.size, must_follow=file.follows)
+
+
+def _without(excluded: re.Pattern[str], file: StreamedFile) -> StreamedFile | None:
+    """What of it is read if files whose path matches are not."""
+    if not file.is_whole:
+        return None if excluded.search(file.path or "") else file
+    kept = tuple(action for action in file.actions if not excluded.search(action.path))
+    return replace(file, actions=kept) if kept else None
 
 
 def _offset_at(last: StreamedFile, start: StreamOffset) -> StreamOffset:

@@ -16,6 +16,7 @@ from weakref import WeakSet
 import msgspec
 
 from twinlake.errors import Code, UserError
+from twinlake.spark.change_feed.change_frame import change_frame
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.read.file_list import hadoop_root
 from twinlake.spark.read.scan import without_field_ids
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from twinlake.spark.streaming.source import StreamBatch
+    from twinlake.spark.streaming.offset import StreamOffset
+    from twinlake.spark.streaming.source import ChangeBatch, StreamBatch
 
     BatchFunction = Callable[[DataFrame, int], object]
 
@@ -173,11 +175,18 @@ class _Stream:
 
     def handle(self, _: DataFrame, batch_id: int) -> None:
         """Hand one batch on."""
-        batch = self._batch(batch_id)
+        start, end = self._offsets(batch_id)
+        if self.source.options.change_feed:
+            changes = self.source.change_batch(start, end)
+            if changes.has_files:
+                self.fn(self._changed_rows(changes), batch_id)
+            return
+        batch = self.source.batch(start, end)
         if batch.files:
             self.fn(self._frame(batch), batch_id)
 
-    def _batch(self, batch_id: int) -> StreamBatch:
+    def _offsets(self, batch_id: int) -> tuple[StreamOffset, StreamOffset]:
+        """Where a batch begins and ends."""
         end = self.checkpoint.offset(batch_id, self.source.table_id)
         if end is None:
             raise UserError(
@@ -190,9 +199,10 @@ class _Stream:
         if batch_id:
             before = self.checkpoint.offset(batch_id - 1, self.source.table_id)
         start = before or self.checkpoint.start() or self.source.beginning()
-        return self.source.batch(
-            self.source.parse(start.to_dict()), self.source.parse(end.to_dict())
-        )
+        return self.source.parse(start.to_dict()), self.source.parse(end.to_dict())
+
+    def _changed_rows(self, batch: ChangeBatch) -> DataFrame:
+        return without_field_ids(change_frame(self.spark, batch.columns, batch.commits))
 
     def _frame(self, batch: StreamBatch) -> DataFrame:
         frames = [

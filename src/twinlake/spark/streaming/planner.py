@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from twinlake.log import Snapshot
-    from twinlake.spark.streaming.source import StreamBatch
+    from twinlake.spark.streaming.source import ChangeBatch, StreamBatch
 
 __all__ = ["STORE_OPTION", "UNTIL_OPTION", "StreamPlanner", "open_by_options", "store_options"]
 
@@ -129,6 +129,11 @@ class StreamPlanner:
         """What a batch reads."""
         first, last = self.source.parse(start), self.reached(end)
         return self.source.batch(first, last)
+
+    def change_batch(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> ChangeBatch:
+        """What a batch of a change data feed reads."""
+        first, last = self.source.parse(start), self.reached(end)
+        return self.source.change_batch(first, last)
 
     def reached(self, end: Mapping[str, Any]) -> StreamOffset:
         """Take note that Spark has planned up to an offset."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -15,22 +15,24 @@ from twinlake.spark.streaming.planner import StreamPlanner
 from twinlake.storage import StoreConfig, open_store, store_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
     from twinlake.protocol import Metadata
 
-__all__ = ["TableStreamReader", "stream_reader"]
+__all__ = ["TableStreamReader", "packed"]
 
 _TASK_BYTES: Final = 128 << 20
 _FILE_COST: Final = 4 << 20
 
 
-def stream_reader(options: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
-    """The reader of a stream with these options and columns."""
-    return TableStreamReader(dict(options), tuple(schema.names))
+class _HasSize(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+_Sized = TypeVar("_Sized", bound=_HasSize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class TableStreamReader(DataSourceStreamReader):
         store = store_config(batch.base.store)
         return [
             InputPartition(_Task(store, batch.metadata, msgspec.json.encode(files)))
-            for files in _packed(batch.files)
+            for files in packed(batch.files)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -95,9 +97,9 @@ class TableStreamReader(DataSourceStreamReader):
         """Nothing is to be done: the table does not know its readers."""
 
 
-def _packed(files: Sequence[AddFile]) -> list[list[AddFile]]:
+def packed(files: Sequence[_Sized]) -> list[list[_Sized]]:
     """Files as tasks of about the same size, in their order."""
-    packs: list[list[AddFile]] = []
+    packs: list[list[_Sized]] = []
     room = 0
     for file in files:
         if not packs or room < file.size:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from twinlake.actions import AddCDCFile, AddFile, RemoveFile
+from twinlake.commit.plans import check_change_feed
 from twinlake.errors import Code, UserError
-from twinlake.log import commit_key, readable_commits, snapshot_of_files
+from twinlake.log import CommitActions, commit_key, readable_commits, snapshot_of_files
 from twinlake.spark.streaming.file_sequence import FileSequence, first_batch_start
 from twinlake.spark.streaming.offset import StreamOffset
 from twinlake.spark.streaming.source_options import LATEST
@@ -15,13 +20,30 @@ from twinlake.spark.streaming.table_log import TableLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from twinlake.actions import AddFile
+    from twinlake.actions import Action
     from twinlake.log import Snapshot
     from twinlake.protocol import Metadata
     from twinlake.spark.streaming.admission import ReadLimits
+    from twinlake.spark.streaming.commit_content import CommitContent
+    from twinlake.spark.streaming.file_sequence import StreamedFile
     from twinlake.spark.streaming.source_options import SourceOptions
 
-__all__ = ["StreamBatch", "StreamSource"]
+__all__ = ["ChangeBatch", "StreamBatch", "StreamSource"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBatch:
+    """What a batch of a change data feed reads: commits or parts of them, and the columns."""
+
+    columns: Snapshot
+    """It has the columns; its files do not count."""
+    commits: tuple[CommitActions, ...]
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there may be rows in it."""
+        kinds = AddFile, RemoveFile, AddCDCFile
+        return any(isinstance(a, kinds) for commit in self.commits for a in commit.actions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,17 +171,85 @@ class StreamSource:
         if start.is_initial and start.is_base:
             start = first_batch_start(end)
         found = self._sequence.files_between(start, end)
-        whole = [f.path for f in found if f.add is None and f.path is not None]
-        adds = [f.add for f in found if f.add is not None]
-        if whole:
-            known = self.log.snapshot(start.version).live_files(whole)
-            adds = [*(known[path] for path in whole), *adds]
-        last = end.version - 1 if end.is_base else end.version
+        initial = _initial_paths(found)
+        adds = [a for f in found for a in f.actions if isinstance(a, AddFile)]
+        if initial:
+            adds = [*self._initial_files(start.version, initial), *adds]
         return StreamBatch(
             base=self.log.latest,
-            metadata=self.log.columns_at(max(last, 0)),
+            metadata=self.log.columns_at(_last_version(end)),
             files=tuple(adds),
         )
+
+    def change_batch(self, start: StreamOffset, end: StreamOffset) -> ChangeBatch:
+        """What changed between two offsets; the rows of the initial snapshot are inserts.
+
+        Raises:
+            UserError: changes were not recorded in one of the versions.
+        """
+        self.update()
+        if start.is_initial and start.is_base:
+            start = first_batch_start(end)
+        files = self._sequence.files_between(start, end)
+        found: dict[int, list[Action]] = {}
+        for file in files:
+            found.setdefault(file.version, []).extend(file.actions)
+        if initial := _initial_paths(files):
+            found[start.version] = [
+                msgspec.structs.replace(add, data_change=True)
+                for add in self._initial_files(start.version, initial)
+            ]
+        last = _last_version(end)
+        metadata = self.log.columns_at(last)
+        commits = self._change_commits(start, last, found)
+        if commits:
+            first = self.log.metadata_at(commits[0].version)
+            check_change_feed(commits, first, metadata, read_version=last)
+        columns = snapshot_of_files(self.log.latest, metadata, ())
+        return ChangeBatch(columns=columns, commits=tuple(commits))
+
+    def _change_commits(
+        self, start: StreamOffset, last: int, found: Mapping[int, list[Action]]
+    ) -> list[CommitActions]:
+        """The commits of a batch, with what they say of themselves and of the columns."""
+        contents: dict[int, CommitContent | None] = {}
+        if start.is_initial and start.version in found:
+            contents[start.version] = None
+        first = start.version + 1 if start.is_initial else start.version
+        if first <= last:
+            commits = takewhile(lambda commit: commit.version <= last, self.log.commits(first))
+            contents |= {commit.version: commit for commit in commits}
+        if not contents:
+            return []
+        times = self.log.times(contents.keys())
+        return [
+            CommitActions(
+                version=version,
+                timestamp_ms=times[version],
+                actions=(*_statements(commit), *found.get(version, ())),
+            )
+            for version, commit in contents.items()
+        ]
+
+    def _initial_files(self, version: int, paths: list[str]) -> list[AddFile]:
+        known = self.log.snapshot(version).live_files(paths)
+        return [known[path] for path in paths]
+
+
+def _initial_paths(files: Iterable[StreamedFile]) -> list[str]:
+    """The files of the initial snapshot among these."""
+    return [file.path for file in files if not file.actions and file.path is not None]
+
+
+def _last_version(end: StreamOffset) -> int:
+    """The version by whose columns a batch is read that ends there."""
+    return max(end.version - 1 if end.is_base else end.version, 0)
+
+
+def _statements(commit: CommitContent | None) -> list[Action]:
+    """What a commit says beside its files."""
+    said = () if commit is None else (commit.info, commit.metadata)
+    return [action for action in said if action is not None]
 
 
 def _version_from(timestamp: int, latest: Snapshot) -> int:

@@ -34,6 +34,8 @@ class SourceOptions:
     skip_change_commits: bool = False
     exclude_regex: re.Pattern[str] | None = None
     fail_on_data_loss: bool = True
+    change_feed: bool = False
+    """Whether the changes of rows are read instead of the rows."""
     event_time: str | None = None
     """The column in whose order the initial snapshot is read; None for the order of writing."""
     allow_drop: bool = False
@@ -77,6 +79,7 @@ class SourceOptions:
             skip_change_commits=found.get("skipChangeCommits", False),
             exclude_regex=found.get("excludeRegex"),
             fail_on_data_loss=found.get("failOnDataLoss", True),
+            change_feed=found.get("readChangeFeed") or found.get("readChangeData", False),
             event_time=found.get("eventTimeColumn") if found.get("withEventTimeOrder") else None,
             allow_drop=found.get("allowSourceColumnDrop", False),
             allow_rename=found.get("allowSourceColumnRename", False),
@@ -169,19 +172,6 @@ def _always(name: str, value: object) -> bool:
     return text != "false"
 
 
-def _change_feed(name: str, value: object) -> bool:
-    if _flag(name, value):
-        raise UnsupportedFeature(
-            Code.NOT_YET,
-            f"A stream with {name} is not supported yet.",
-            why="a later release of twinlake will stream the change data feed",
-            fix="Leave the option out, and set `skipChangeCommits` or `ignoreChanges` for commits "
-            "that change rows.",
-            fields={"name": name},
-        )
-    return False
-
-
 def _schema_log(name: str, _: object) -> None:
     raise UnsupportedFeature(
         Code.NOT_YET,
@@ -210,8 +200,8 @@ _OPTIONS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "allowSourceColumnDrop": _always,
     "allowSourceColumnRename": _always,
     "allowSourceColumnTypeChange": _always,
-    "readChangeFeed": _change_feed,
-    "readChangeData": _change_feed,
+    "readChangeFeed": _flag,
+    "readChangeData": _flag,
     "schemaTrackingLocation": _schema_log,
     "schemaLocation": _schema_log,
     "checkpointLocation": _text,

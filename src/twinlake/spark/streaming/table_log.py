@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from twinlake.errors import Code, StorageError, TwinlakeError, UserError
-from twinlake.log import LogFileKind, list_log, load_snapshot, read_commit
+from twinlake.log import LogFileKind, list_log, load_snapshot, modified_times, read_commit
 from twinlake.schema import parse_path, resolve_path
 from twinlake.spark.streaming.commit_content import CommitContent
 from twinlake.spark.streaming.file_sequence import SnapshotFile
 from twinlake.spark.streaming.schema_change import StreamSchemaChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import pyarrow as pa
 
@@ -103,6 +103,18 @@ class TableLog:
             while len(self._commits) >= _KEPT:
                 del self._commits[next(iter(self._commits))]
             self._commits[version] = found
+        return found
+
+    def times(self, versions: Collection[int]) -> dict[int, int]:
+        """When these versions were made, in milliseconds."""
+        found = modified_times(self.store, range(min(versions), max(versions) + 1))
+        for version in versions:
+            info = self.commit(version).info if version in found else None
+            if info is not None and info.in_commit_timestamp is not None:
+                found[version] = info.in_commit_timestamp
+            elif version not in found:
+                # The commit was cleaned up, and a checkpoint has the files of its version.
+                found[version] = self.snapshot(version).timestamp_ms
         return found
 
     def _earliest(self, version: int) -> int | None:

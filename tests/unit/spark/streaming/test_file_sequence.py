@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from twinlake.actions import AddFile
+from twinlake.actions import AddCDCFile, AddFile
 from twinlake.errors import UserError
 from twinlake.protocol import Metadata
 from twinlake.spark.streaming.admission import UNLIMITED, ReadLimits
@@ -27,7 +27,7 @@ def add(path: str, size: int = 10) -> AddFile:
 def commit(version: int, *paths: str, columns: bool = False) -> CommitContent:
     return CommitContent(
         version=version,
-        adds=tuple(add(path) for path in paths),
+        files=tuple(add(path) for path in paths),
         metadata=Metadata() if columns else None,
     )
 
@@ -127,6 +127,43 @@ def test_files_that_follow_each_other_are_in_one_batch() -> None:
     )
     files = sequence(Log((), initial))
     assert files.next_offset(BEGIN, ReadLimits(max_files=1)) == at(2, 2, initial=True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ends"),
+    [
+        (UNLIMITED, [at(5)]),
+        # Files that belong together come in one batch, alone if they are too many for it.
+        (ReadLimits(max_files=1), [at(3, 0), at(4), at(5)]),
+        (ReadLimits(max_files=3), [at(4), at(5)]),
+        (ReadLimits(max_bytes=25), [at(4), at(5)]),
+        (ReadLimits(max_files=4), [at(5)]),
+    ],
+)
+def test_change_files_of_a_commit_are_in_one_batch(
+    limits: ReadLimits, ends: list[StreamOffset]
+) -> None:
+    changes = tuple(
+        AddCDCFile(path=path, partition_values={}, size=10, data_change=False) for path in "xy"
+    )
+    log = Log((commit(3, "a", "b"), CommitContent(version=4, change_files=changes)))
+    files, offset, found = sequence(log, readChangeFeed="true"), at(3), []
+    while (following := files.next_offset(offset, limits)) != offset:
+        offset = following
+        found.append(offset)
+    assert found == ends
+    # Where Delta Spark's batches end that has come past them.
+    assert files.files_between(at(4, 1), at(5)) == []
+
+
+def test_excluded_change_files_leave_the_others() -> None:
+    changes = tuple(
+        AddCDCFile(path=path, partition_values={}, size=10, data_change=False) for path in "xy"
+    )
+    log = Log((CommitContent(version=3, change_files=changes),))
+    files = sequence(log, readChangeFeed="true", excludeRegex="^x")
+    (file,) = files.files_between(at(3), at(4))
+    assert [action.path for action in file.actions] == ["y"]
 
 
 def test_excluded_files_count_and_are_not_read() -> None:

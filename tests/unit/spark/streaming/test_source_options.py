@@ -27,7 +27,9 @@ from twinlake.spark.streaming.source_options import SourceOptions
         ({"withEventTimeOrder": "true", "eventTimeColumn": "at"}, "event_time", "at"),
         ({"withEventTimeOrder": "false", "eventTimeColumn": "at"}, "event_time", None),
         ({"allowSourceColumnDrop": "always"}, "allow_drop", True),
-        ({"readChangeFeed": "false"}, "starting_version", None),
+        ({"readChangeFeed": "false"}, "change_feed", False),
+        ({"readChangeFeed": True}, "change_feed", True),
+        ({"readChangeData": "true"}, "change_feed", True),
         ({"somethingOfSpark": "x"}, "starting_version", None),
     ],
 )
@@ -83,7 +85,7 @@ def test_an_order_by_no_column_is_refused() -> None:
         SourceOptions.parse({"withEventTimeOrder": "true"})
 
 
-@pytest.mark.parametrize("name", ["readChangeFeed", "readChangeData", "schemaTrackingLocation"])
+@pytest.mark.parametrize("name", ["schemaTrackingLocation", "schemaLocation"])
 def test_what_is_not_there_yet_is_refused_by_name(name: str) -> None:
     with pytest.raises(UnsupportedFeature, match=name):
         SourceOptions.parse({name: "true"})
