@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twinlake.spark.api.delta_table import DeltaTable
     from twinlake.spark.api.reorg import DeltaReorgBuilder, reorg
     from twinlake.spark.api.table_builders import DeltaTableBuilder
-    from twinlake.spark.change_feed.changes import changes
+    from twinlake.spark.change_feed.table_changes import changes
     from twinlake.spark.dml.merge.builder import DeltaMergeBuilder
     from twinlake.spark.dml.write import write
     from twinlake.spark.maintenance.optimize import DeltaOptimizeBuilder
@@ -56,7 +56,7 @@ if not TYPE_CHECKING:  # Python workers import this package and need none of it
             "twinlake.spark.api.table_builders": ("DeltaTableBuilder",),
             "twinlake.spark.dml.merge.builder": ("DeltaMergeBuilder",),
             "twinlake.spark.dml.write": ("write",),
-            "twinlake.spark.change_feed.changes": ("changes",),
+            "twinlake.spark.change_feed.table_changes": ("changes",),
             "twinlake.spark.statements": ("sql",),
             "twinlake.spark.read.scan": ("scan",),
             "twinlake.spark.session_setup": (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from twinlake.schema import Struct
-from twinlake.spark.change_feed.change_frame import change_schema
+from twinlake.spark.change_feed.feed_frame import change_schema
 from twinlake.spark.read.columns import visible_field
 from twinlake.spark.spark_types import spark_type
 from twinlake.spark.streaming.planner import open_by_options

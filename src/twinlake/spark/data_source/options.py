@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinlake.errors import Code, UnsupportedFeature, UserError
 from twinlake.schema import Struct
-from twinlake.spark.change_feed.change_frame import change_schema
+from twinlake.spark.change_feed.feed_frame import change_schema
 from twinlake.spark.delta_options import OptionUse, OptionValues, table_properties
 from twinlake.spark.read.columns import visible_field
 from twinlake.spark.s3a_options import s3a_options

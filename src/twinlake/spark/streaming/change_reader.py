@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from twinlake.commit.plans import ChangeType, plan_change_feed
 from twinlake.files import ROW_INDEX, DataFileReader, positions_array
 from twinlake.log import read_dv
-from twinlake.spark.change_feed.change_frame import COMMIT_TIMESTAMP, COMMIT_VERSION
+from twinlake.spark.change_feed.feed_frame import COMMIT_TIMESTAMP, COMMIT_VERSION
 from twinlake.spark.streaming.reader import TableStreamReader, packed
 from twinlake.storage import StoreConfig, open_store, store_config
 from twinlake.table.rows import CHANGE_FIELDS, CHANGE_TYPE

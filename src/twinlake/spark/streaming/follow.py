@@ -16,7 +16,7 @@ from weakref import WeakSet
 import msgspec
 
 from twinlake.errors import Code, UserError
-from twinlake.spark.change_feed.change_frame import change_frame
+from twinlake.spark.change_feed.feed_frame import change_frame
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.read.file_list import hadoop_root
 from twinlake.spark.read.scan import without_field_ids

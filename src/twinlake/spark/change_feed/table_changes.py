@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from twinlake.commit.plans import check_change_feed
 from twinlake.log import read_commits
 from twinlake.spark.api.catalog import table_location
-from twinlake.spark.change_feed.change_frame import change_frame
+from twinlake.spark.change_feed.feed_frame import change_frame
 from twinlake.spark.change_feed.feed_range import find_schema, resolve_range
 from twinlake.spark.errors import raises_spark_errors
 from twinlake.spark.session import open_table
