@@ -57,6 +57,9 @@ class ModelCase:
     states: int | None = None
     #: Why it comes out as it does, where the name does not say it.
     shows: str = ""
+    #: Whether a serial order of the acknowledged statements has the result of its trace all the
+    #: same, so that it is a finding by ``ConsistentRead`` alone, which reports more than is wrong.
+    has_serial_order: bool = False
     #: Whether it takes more than some seconds.
     large: bool = False
     #: What else ``--config`` calls it on the command line, if it configures a base model.
