@@ -13,11 +13,8 @@ from tests.support.scale import is_full_scale
 from twinlake import Table
 from twinlake.errors import Code
 from twinlake.spark import enable, scan, write
-from twinlake.spark.data_source.registration import FILTER_SETTING
-from twinlake.spark.session import PINNED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -48,15 +45,8 @@ _ALL_TYPES = (
 
 
 @pytest.fixture(scope="module")
-def spark(delta_spark: SparkSession) -> Iterator[SparkSession]:
-    """The session with the data source; others share it, so its settings are put back."""
-    before = {key: delta_spark.conf.get(key, None) for key in (*PINNED, FILTER_SETTING)}
-    yield enable(delta_spark)
-    for key, value in before.items():
-        if value is None:
-            delta_spark.conf.unset(key)
-        else:
-            delta_spark.conf.set(key, value)
+def spark(delta_spark: SparkSession) -> SparkSession:
+    return enable(delta_spark)
 
 
 @pytest.fixture(scope="module")

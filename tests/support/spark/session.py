@@ -154,8 +154,27 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
             "the first run needs access to Maven Central",
             required_by=_REQUIRED_BY,
         )
+    _running.append((session, dict(session.conf.getAll)))
     yield session
+    _running.clear()
     session.stop()
+
+
+_running: list[tuple[SparkSession, dict[str, str]]] = []
+"""The session of this process, and the settings that it began with."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings_put_back() -> Iterator[None]:
+    """What a module sets in the session is gone for the next one, which shares it."""
+    yield
+    for session, begun in _running:
+        now = dict(session.conf.getAll)
+        for key in now.keys() - begun.keys():
+            session.conf.unset(key)
+        for key, value in begun.items():
+            if now.get(key) != value:
+                session.conf.set(key, value)
 
 
 @pytest.fixture(scope="session")
