@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.programs.running import program_names, run_programs
 from tests.support.programs.states import table_states
+from tests.support.scale import scale
 from tests.support.spark.child_drivers import bare_environment, run_child
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _SECONDS = 900.0
+
+#: Every other one, or all of them at full scale: Delta Spark takes seconds for each.
+NAMES = program_names()[:: scale(2, 1)]
 
 #: Programs that cannot run yet: the code in the text of the refusal, and what is missing.
 REFUSED: dict[str, tuple[str, str]] = {}
@@ -53,7 +57,7 @@ def sides(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     child = tmp_path_factory.mktemp("child")
     task = {
         "programs": str(ours),
-        "names": program_names(),
+        "names": NAMES,
         "settings": {
             "spark.twinlake.upgradePolicy": "minimal",
             "spark.sql.session.timeZone": "UTC",
@@ -68,7 +72,7 @@ def sides(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
     other = threading.Thread(target=run)
     other.start()
-    outcomes = run_programs(delta_spark, theirs, program_names())
+    outcomes = run_programs(delta_spark, theirs, NAMES)
     other.join()
     assert found, "the process without the jar did not report"
     return (
@@ -77,7 +81,7 @@ def sides(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     )
 
 
-@pytest.mark.parametrize("name", program_names())
+@pytest.mark.parametrize("name", NAMES)
 def test_a_program_runs_unchanged(sides: tuple[Side, Side], name: str) -> None:
     theirs, ours = (side.outcomes[name] for side in sides)
     assert "result" in theirs, theirs["trace"]
