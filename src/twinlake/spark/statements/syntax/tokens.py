@@ -78,7 +78,7 @@ _KINDS: Final = {
 def tokenize(text: str) -> tuple[SqlToken, ...]:
     r"""The tokens of a text.
 
-    >>> [token.text for token in tokenize("VACUUM t -- old\\n RETAIN 7 /* days */ HOURS")]
+    >>> [token.text for token in tokenize("VACUUM t -- old\n RETAIN 7 /* days */ HOURS")]
     ['VACUUM', 't', 'RETAIN', '7', 'HOURS']
     """
     return tuple(_tokens(text))
