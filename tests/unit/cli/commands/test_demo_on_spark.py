@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.cli.running import document
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def steps() -> dict[str, dict[str, Any]]:
+def steps(delta_spark: SparkSession) -> dict[str, dict[str, Any]]:
+    """In the session of the tests: one that the demo starts has no Delta for those after it."""
+    assert delta_spark.getActiveSession() is not None
     return {step["step"]: step for step in document("demo")["steps"]}
 
 
